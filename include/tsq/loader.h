@@ -1,0 +1,21 @@
+// From a .tsq file to a Model.
+#pragma once
+
+#include <filesystem>
+
+#include "tsq/error.h"
+#include "tsq/model.h"
+
+namespace tsq {
+
+// Opens model files. Every option has a working default; a Loader may be used many times.
+class Loader {
+ public:
+  // Maps the file and checks it: structure, digests of the small sections, rotation probes, and
+  // that the architecture's graph finds every weight it needs. No weight is read or copied here.
+  // Truncating the file while the model lives ends the process at the next read.
+  // Errors: not_found, io, damaged (where, found, expected), unsupported (what is missing).
+  Result<Model> load(const std::filesystem::path& path) const;
+};
+
+}  // namespace tsq

@@ -1,0 +1,46 @@
+// An opened model: what the file holds, shared by any number of sessions.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "tsq/tokenizer.h"
+
+namespace tsq {
+
+// Read-only after load; move-only. It frees the mapping at the end of its scope: sessions and the
+// views it hands out must be gone by then. May be used by many threads.
+class Model {
+ public:
+  std::string_view name() const;          // general.name, or the header's
+  std::string_view architecture() const;  // "llama", "qwen3"
+  std::int32_t vocab_size() const;
+  std::int32_t n_layers() const;
+  std::int32_t hidden_size() const;
+  std::int32_t context_length() const;  // tokens the model was trained for
+  std::uint64_t file_bytes() const;
+  // Bytes that a session's key/value cache takes for each token of its context.
+  std::uint64_t kv_bytes_per_token(bool f32) const;
+
+  // Null where the file has no tokenizer.
+  const Tokenizer* tokenizer() const;
+
+  // The mean negative log-likelihood (natural log) of 32 tokens stored when the file was made and
+  // what greedy decoding said after them; nothing where it was left out.
+  bool has_token_probe() const;
+
+  Model(Model&&) noexcept;
+  Model& operator=(Model&&) noexcept;
+  ~Model();
+
+  struct State;  // opaque: the library's own
+  explicit Model(std::unique_ptr<State> state);
+  const State& state() const { return *state_; }
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tsq

@@ -1,0 +1,45 @@
+// Choosing the next token from logits.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "tsq/error.h"
+#include "tsq/tokenizer.h"
+
+namespace tsq {
+
+struct SamplerOptions {
+  float temperature = 0.8f;  // 0: greedy, the lowest id among equals
+  std::int32_t top_k = 40;   // 0: all
+  float top_p = 0.95f;       // 1: all
+  float min_p = 0.05f;       // 0: all
+  float repeat_penalty = 1.0f;
+  std::int32_t repeat_last_n = 64;  // tokens that the penalty looks back on
+  std::uint64_t seed = 0;
+};
+
+// Penalty, then top-k, top-p, min-p, temperature, one draw. Generator and distributions are the
+// project's own: a seed means the same text on every machine and standard library.
+class Sampler {
+ public:
+  // invalid_argument names the option, what was given and what it may be.
+  static Result<Sampler> create(const SamplerOptions& options = {});
+
+  // The next token for these logits (vocab_size floats, not changed). It is not remembered:
+  // accept() does that, also for a prompt's tokens.
+  Token sample(std::span<const float> logits);
+  void accept(Token token);
+
+  Sampler(Sampler&&) noexcept;
+  Sampler& operator=(Sampler&&) noexcept;
+  ~Sampler();
+
+ private:
+  struct State;
+  explicit Sampler(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tsq

@@ -1,0 +1,68 @@
+// Running a model: tokens in, logits out.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "tsq/error.h"
+#include "tsq/model.h"
+
+namespace tsq {
+
+// How activations meet ternary weights. int8 is the fast path, the same bits on every CPU; f32
+// keeps activations and cache in f32, for tests and comparisons.
+enum class Activations : std::uint8_t { int8, f32 };
+
+enum class Logits : std::uint8_t { last, all };
+
+struct SessionOptions {
+  std::int32_t context = 0;  // tokens; 0: the model's context, or less where memory is short
+  std::int32_t threads = 0;  // 0: physical cores within affinity and cgroup quota
+  Activations activations = Activations::int8;
+};
+
+// A Session is one conversation with a Model: a key/value cache and a position in it. Many sessions
+// may share one model; a session belongs to one thread at a time.
+class Session {
+ public:
+  // The model is borrowed: it must outlive the session. Errors: invalid_argument (a negative
+  // option), out_of_memory (with the largest context that would fit), unsupported (TSQ_ISA names a
+  // level this CPU lacks).
+  static Result<Session> create(const Model& model, const SessionOptions& options = {});
+
+  // Called before each block of a prompt with the tokens done and to do; false cancels.
+  using Progress = std::function<bool(std::int32_t done, std::int32_t total)>;
+
+  // Appends the tokens and returns logits, valid until the next call: vocab_size floats after the
+  // last token, or tokens.size() times as many. Splitting the tokens over calls does not change a
+  // bit. Errors: invalid_argument (no token, an id outside the vocabulary), out_of_context (they do
+  // not fit: nothing is appended), cancelled (position() is what it was before), numeric (an
+  // activation became infinite or NaN: the layer is named; position() is what it was).
+  Result<std::span<const float>> append(std::span<const Token> tokens, Logits logits = Logits::last,
+                                        const Progress& progress = {});
+
+  std::int32_t position() const;  // tokens in the context
+  std::int32_t context() const;   // the most there can be
+  std::int32_t threads() const;
+  std::uint64_t memory_bytes() const;  // cache and scratch of this session
+
+  // Forgets every token from `position` on: 0 <= position <= position(), else invalid_argument.
+  Result<void> rewind(std::int32_t position);
+
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+  ~Session();
+
+ private:
+  struct State;
+  explicit Session(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// The name of the CPU level that sessions of this process run on ("avx512"), and the message where
+// TSQ_ISA asks for one that cannot be had.
+Result<const char*> cpu_level();
+
+}  // namespace tsq

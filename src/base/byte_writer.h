@@ -1,0 +1,46 @@
+// Little-endian fields appended to a growing buffer: the counterpart of ByteReader.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "base/byte_reader.h"
+
+namespace tsq {
+
+class ByteWriter {
+ public:
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  void write(T value) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(&value);
+    bytes_.insert(bytes_.end(), bytes, bytes + sizeof value);
+  }
+  void write_bytes(std::span<const std::byte> bytes) {
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  }
+  void write_text(std::string_view text) { write_bytes(std::as_bytes(std::span(text))); }
+  void pad_to(std::size_t alignment) {
+    bytes_.resize((bytes_.size() + alignment - 1) / alignment * alignment);
+  }
+  // Replaces a field written earlier.
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  void patch(std::size_t offset, T value) {
+    std::memcpy(bytes_.data() + offset, &value, sizeof value);
+  }
+
+  std::size_t size() const { return bytes_.size(); }
+  std::span<const std::byte> bytes() const { return bytes_; }
+  std::vector<std::byte> take() { return std::move(bytes_); }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace tsq
