@@ -1,0 +1,156 @@
+#include "kernels/dispatch.h"
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+
+#include "kernels/isa.h"
+
+#ifdef TSQ_KERNELS_X86
+#include <cpuid.h>
+#endif
+
+namespace tsq::kernels {
+namespace {
+
+constexpr Kernels kScalar{.isa = Isa::scalar,
+                          .t2_gemm = scalar::t2_gemm,
+                          .t1_gemm = scalar::t1_gemm,
+                          .t2_gemm_f32 = scalar::t2_gemm_f32,
+                          .t1_gemm_f32 = scalar::t1_gemm_f32,
+                          .t2_row = scalar::t2_row,
+                          .t1_row = scalar::t1_row,
+                          .dense_gemm = scalar::dense_gemm,
+                          .dense_row = scalar::dense_row,
+                          .fwht = scalar::fwht,
+                          .rotate = scalar::rotate,
+                          .unrotate = scalar::unrotate,
+                          .quantize = scalar::quantize,
+                          .rms_norm = scalar::rms_norm,
+                          .rope = scalar::rope,
+                          .silu_mul = scalar::silu_mul,
+                          .add = scalar::add,
+                          .to_f16 = scalar::to_f16,
+                          .from_f16 = scalar::from_f16,
+                          .attention_f16 = scalar::attention_f16,
+                          .attention_f32 = scalar::attention_f32,
+                          .exp = scalar::exp};
+
+// The levels of this build, lowest first.
+constexpr std::array kBuilt{&kScalar};
+
+constexpr std::array kNames{std::string_view("scalar"), std::string_view("avx2"),
+                            std::string_view("avx512")};
+
+const Kernels* built(Isa isa) noexcept {
+  for (const Kernels* k : kBuilt) {
+    if (k->isa == isa) return k;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+CpuFeatures detect_cpu() noexcept {
+  CpuFeatures cpu;
+#ifdef TSQ_KERNELS_X86
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  const auto bit = [](unsigned word, int n) { return (word >> n & 1U) != 0; };
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || !bit(c, 27)) return cpu;  // 27: OSXSAVE
+  const bool fma = bit(c, 12);
+  const bool f16c = bit(c, 29);
+  unsigned xcr0 = 0;
+  unsigned xcr0_high = 0;
+  __asm__("xgetbv" : "=a"(xcr0), "=d"(xcr0_high) : "c"(0));
+  if ((xcr0 & 0x06U) != 0x06U || __get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return cpu;
+  cpu.fma = fma;
+  cpu.f16c = f16c;
+  cpu.avx2 = bit(b, 5);
+  if ((xcr0 & 0xE0U) != 0xE0U) return cpu;  // mask registers and the upper halves
+  cpu.avx512f = bit(b, 16);
+  cpu.avx512dq = bit(b, 17);
+  cpu.avx512bw = bit(b, 30);
+  cpu.avx512vl = bit(b, 31);
+  cpu.avx512_vbmi = bit(c, 1);
+  cpu.avx512_vnni = bit(c, 11);
+#endif
+  return cpu;
+}
+
+bool supports(const CpuFeatures& cpu, Isa isa) noexcept {
+  const bool avx2 = cpu.avx2 && cpu.fma && cpu.f16c;
+  switch (isa) {
+    case Isa::scalar:
+      return true;
+    case Isa::avx2:
+      return avx2;
+    case Isa::avx512:
+      return avx2 && cpu.avx512f && cpu.avx512bw && cpu.avx512dq && cpu.avx512vl &&
+             cpu.avx512_vnni && cpu.avx512_vbmi;
+  }
+  return false;
+}
+
+std::string_view isa_name(Isa isa) noexcept { return kNames[static_cast<std::size_t>(isa)]; }
+
+std::optional<Isa> isa_from_name(std::string_view name) noexcept {
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames[i] == name) return static_cast<Isa>(i);
+  }
+  return std::nullopt;
+}
+
+std::span<const Isa> supported_isas() noexcept {
+  struct List {
+    std::array<Isa, kBuilt.size()> isas;
+    std::size_t n = 0;
+  };
+  static const List list = [] {
+    List l{};
+    const CpuFeatures cpu = detect_cpu();
+    for (const Kernels* k : kBuilt) {
+      if (supports(cpu, k->isa)) l.isas[l.n++] = k->isa;
+    }
+    return l;
+  }();
+  return {list.isas.data(), list.n};
+}
+
+const Kernels* table(Isa isa) noexcept {
+  for (const Isa supported : supported_isas()) {
+    if (supported == isa) return built(isa);
+  }
+  return nullptr;
+}
+
+Choice choose(const CpuFeatures& cpu, const char* tsq_isa) {
+  const Kernels* best = &kScalar;
+  std::string levels;
+  for (const Kernels* k : kBuilt) {
+    if (!supports(cpu, k->isa)) continue;
+    best = k;
+    levels += levels.empty() ? "" : ", ";
+    levels += isa_name(k->isa);
+  }
+  if (tsq_isa == nullptr || *tsq_isa == '\0') return {best, {}};
+
+  const std::string prefix = std::string("TSQ_ISA=") + tsq_isa;
+  const std::optional<Isa> isa = isa_from_name(tsq_isa);
+  if (!isa) return {nullptr, prefix + ": no such level; this machine has " + levels};
+  const Kernels* k = built(*isa);
+  if (k == nullptr) return {nullptr, prefix + ": not in this build; this machine has " + levels};
+  if (!supports(cpu, *isa)) {
+    return {nullptr, prefix + ": this CPU lacks it; this machine has " + levels};
+  }
+  return {k, {}};
+}
+
+const Choice& chosen() {
+  static const Choice choice = choose(detect_cpu(), std::getenv("TSQ_ISA"));
+  return choice;
+}
+
+}  // namespace tsq::kernels

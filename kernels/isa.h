@@ -1,0 +1,30 @@
+// What each CPU level defines, declared by the types of kernels.h: a definition that drifts from
+// its type does not link. A level names only the kernels that pay there; the table takes the rest
+// from the level below.
+#pragma once
+
+#include "kernels/kernels.h"
+
+namespace tsq::kernels {
+
+namespace scalar {
+TernaryGemmFn t2_gemm, t1_gemm;
+TernaryGemmF32Fn t2_gemm_f32, t1_gemm_f32;
+TernaryRowFn t2_row, t1_row;
+DenseGemmFn dense_gemm;
+DenseRowFn dense_row;
+FwhtFn fwht;
+RotateFn rotate;
+UnrotateFn unrotate;
+QuantizeFn quantize;
+RmsNormFn rms_norm;
+RopeFn rope;
+SiluMulFn silu_mul;
+AddFn add;
+ToF16Fn to_f16;
+FromF16Fn from_f16;
+AttentionFn attention_f16, attention_f32;
+ExpFn exp;
+}  // namespace scalar
+
+}  // namespace tsq::kernels

@@ -1,0 +1,188 @@
+// Every kernel's signature and contract, once; struct Kernels is one CPU level's table of them.
+//
+// A result is the same bits at every level (src/format/FORMAT.md has the layouts, the order of
+// every sum is said here): `fma` stands for one fused multiply-add rounded once; everything else
+// rounds after each operation. Pointers never overlap unless a contract says "in place".
+// Sizes are elements unless a name says _bytes. No kernel allocates, throws or keeps a pointer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace tsq::kernels {
+
+inline constexpr std::size_t kGroup = 128;    // inputs that share a scale and an activation scale
+inline constexpr std::size_t kRowBlock = 32;  // rows that lie interleaved in a ternary body
+inline constexpr std::size_t kLanes = 16;     // lanes of a float sum
+inline constexpr std::size_t kSoftmaxBlock = 64;
+
+// Ternary weights in the R32 layout (t2 or t1: the kernel knows which), with fp16 scale lines.
+struct TernaryMatrix {
+  const std::byte* body;  // at a 64-byte boundary; whole row blocks of 32 rows
+  std::size_t rows;       // outputs; the last block is padded to 32 rows, never written to y
+  std::size_t cols;       // inputs, a multiple of kGroup (padded)
+};
+
+// n columns of activations quantised to int8 per group; column c starts at q + c * cols,
+// scale + c * groups, sum + c * groups with groups = cols / kGroup.
+struct Q8Matrix {
+  const std::int8_t* q;     // |q| <= 127
+  const float* scale;       // one a group
+  const std::int32_t* sum;  // one a group: the sum of its q
+  std::size_t n;
+  std::size_t cols;  // a multiple of kGroup
+};
+
+// n columns of f32 activations; column c starts at data + c * stride. A kernel reads each column up
+// to the padded width of the weights; the padding holds zeros.
+struct F32Matrix {
+  const float* data;
+  std::size_t stride;
+  std::size_t n;
+};
+
+// Where outputs go: y of row r, column c is data[c * stride + r].
+struct Outputs {
+  float* data;
+  std::size_t stride;
+};
+
+// Row-major dense weights. q8: blocks of 32 inputs, fp16 d | 32 int8: value code * d. q4: fp16 d |
+// 16 bytes, low nibbles inputs 0-15, high nibbles 16-31: value (code - 8) * d. q4m: fp16 d, fp16 m
+// | 16 bytes: value code * d + m.
+enum class DenseType : std::uint8_t { f32, f16, bf16, q8, q4, q4m };
+
+struct DenseMatrix {
+  DenseType type;
+  const std::byte* data;
+  std::size_t row_bytes;
+  std::size_t rows;
+  std::size_t cols;  // a multiple of 32 (padded)
+};
+
+// Rows [first, last) of a matrix. For ternary kernels `first` is a multiple of kRowBlock, and
+// `last` is one too or equals rows.
+struct RowRange {
+  std::size_t first;
+  std::size_t last;
+};
+
+// y = W x. Per group the dot is an exact int32; then per output, groups ascending from 0:
+// acc = fma(float(dot), float(w_scale) * x_scale, acc), starting at +0.
+using TernaryGemmFn = void(const TernaryMatrix& w, RowRange rows, const Q8Matrix& x,
+                           Outputs y) noexcept;
+
+// y = W x with f32 activations. Per output, per group (ascending): dot = fma(float(w), x, dot) over
+// the group's inputs in ascending order from +0; then acc = fma(dot, w_scale, acc).
+using TernaryGemmF32Fn = void(const TernaryMatrix& w, RowRange rows, const F32Matrix& x,
+                              Outputs y) noexcept;
+
+// The row's values, code * scale, cols of them.
+using TernaryRowFn = void(const TernaryMatrix& w, std::size_t row, float* values) noexcept;
+
+// y = W x for dense rows: input i goes to lane i mod 16 by lane = fma(value, x, lane), ascending,
+// from +0; then reduce_lanes' tree: 16 lanes fold as l[i] += l[i + 8], then + 4, + 2, + 1.
+using DenseGemmFn = void(const DenseMatrix& w, RowRange rows, const F32Matrix& x,
+                         Outputs y) noexcept;
+using DenseRowFn = void(const DenseMatrix& w, std::size_t row, float* values) noexcept;
+
+// y = H (s * x) per block: signs first, then the transform (stages h = 1, 2, 4, ... ascending, sums
+// and differences only), then one multiply by float(1 / sqrt(block)). count is a multiple of block,
+// block a power of two from 1 on. Bit i mod 32 of signs[i / 32] set: s_i = -1; signs may be null.
+// May be in place (y == x).
+using RotateFn = void(const float* x, const std::uint32_t* signs, std::size_t count,
+                      std::size_t block, float* y) noexcept;
+// y = s * (H x): transform, 1/sqrt(block), then signs. May be in place.
+using UnrotateFn = RotateFn;
+
+// In-place, unnormalised Walsh-Hadamard transform of each run of n floats, n a power of two that
+// divides count.
+using FwhtFn = void(float* x, std::size_t count, std::size_t n) noexcept;
+
+// Per group of 128: a = max |x|; a < 1e-30: zeros and scale 0; else inv = 127 / a, q =
+// round-to-nearest-even(x * inv), scale = a / 127. count is a multiple of kGroup. Returns false,
+// with the outputs unspecified, if any x is infinite or not a number.
+using QuantizeFn = bool(const float* x, std::size_t count, std::int8_t* q, float* scale,
+                        std::int32_t* sum) noexcept;
+
+// y = (x * inv) * w with inv = 1 / sqrt(sum / n + eps); the sum of squares as in a dense dot: x_i
+// goes to lane i mod 16 by fma. May be in place. n is any size from 1 on.
+using RmsNormFn = void(const float* x, const float* w, std::size_t n, float eps, float* y) noexcept;
+
+// Rotates pairs of one head's first 2 * pairs values by the angles whose cosines and sines are
+// given: (a, b) -> (a * c - b * s, a * s + b * c), each product rounded, then the sum.
+// neox pairs (i, i + pairs), else (2 i, 2 i + 1). In place.
+using RopeFn = void(float* x, const float* cos, const float* sin, std::size_t pairs,
+                    bool neox) noexcept;
+
+// y = silu(gate) * up, silu(v) = v / (1 + exp(-v)) with the project's exp. May be in place on
+// either input.
+using SiluMulFn = void(const float* gate, const float* up, std::size_t n, float* y) noexcept;
+
+// y += x.
+using AddFn = void(const float* x, std::size_t n, float* y) noexcept;
+
+// IEEE fp16, round to nearest even, overflow to infinity.
+using ToF16Fn = void(const float* x, std::size_t n, std::uint16_t* y) noexcept;
+using FromF16Fn = void(const std::uint16_t* x, std::size_t n, float* y) noexcept;
+
+// One query head against the positions 0 .. length - 1 of one key/value head. Position p's key is
+// head_dim elements from keys + p * stride, its value likewise; f16 or f32 by which table entry.
+// Scores: the 16-lane dot of q and key, then times scale. Softmax in blocks of 64 positions from
+// position 0, merged in ascending order: m' = max(m, block max); acc and sum *= exp(m - m'); then
+// for each position ascending p = exp(score - m'), sum += p, acc = fma(p, value, acc). At the end
+// out = acc / sum. length >= 1. head_dim is a multiple of 16, at most 1024.
+struct AttentionHead {
+  const float* q;
+  const void* keys;
+  const void* values;
+  std::size_t stride;  // elements between positions
+  std::size_t length;
+  std::size_t head_dim;
+  float scale;
+  float* out;
+};
+using AttentionFn = void(const AttentionHead& head) noexcept;
+
+// The project's exp on n values (softmax of a sampler); relative error under 2e-7, exp(-inf) = 0,
+// results under the smallest normal are 0.
+using ExpFn = void(const float* x, std::size_t n, float* y) noexcept;
+
+// The CPU levels, lowest first.
+enum class Isa : std::uint8_t { scalar, avx2, avx512 };
+
+struct Kernels {
+  Isa isa;
+  TernaryGemmFn* t2_gemm;
+  TernaryGemmFn* t1_gemm;
+  TernaryGemmF32Fn* t2_gemm_f32;
+  TernaryGemmF32Fn* t1_gemm_f32;
+  TernaryRowFn* t2_row;
+  TernaryRowFn* t1_row;
+  DenseGemmFn* dense_gemm;
+  DenseRowFn* dense_row;
+  FwhtFn* fwht;
+  RotateFn* rotate;
+  UnrotateFn* unrotate;
+  QuantizeFn* quantize;
+  RmsNormFn* rms_norm;
+  RopeFn* rope;
+  SiluMulFn* silu_mul;
+  AddFn* add;
+  ToF16Fn* to_f16;
+  FromF16Fn* from_f16;
+  AttentionFn* attention_f16;
+  AttentionFn* attention_f32;
+  ExpFn* exp;
+};
+
+// Cosines and sines of position * frequency[i], n of them: computed in double by the project's own
+// polynomials, rounded once; the same on every machine.
+void rope_angles(std::int64_t position, const double* frequency, std::size_t n, float* cos,
+                 float* sin) noexcept;
+// base^exponent for base > 0 in double by the project's own polynomials (RoPE frequencies).
+double rope_power(double base, double exponent) noexcept;
+
+}  // namespace tsq::kernels

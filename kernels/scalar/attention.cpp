@@ -1,0 +1,59 @@
+// One query head against a key/value cache, the reference. The output is the accumulator.
+#include <cmath>
+#include <limits>
+
+#include "kernels/isa.h"
+#include "kernels/scalar/math.h"
+
+namespace tsq::kernels::scalar {
+namespace {
+
+float to_float(float x) { return x; }
+float to_float(std::uint16_t x) { return f16_to_f32(x); }
+
+template <class T>
+float score(const AttentionHead& head, std::size_t position) {
+  const T* key = static_cast<const T*>(head.keys) + position * head.stride;
+  float lanes[kLanes] = {};
+  for (std::size_t i = 0; i < head.head_dim; ++i) {
+    lanes[i % kLanes] = std::fma(head.q[i], to_float(key[i]), lanes[i % kLanes]);
+  }
+  return reduce_lanes(lanes) * head.scale;
+}
+
+template <class T>
+void attention(const AttentionHead& head) {
+  const T* values = static_cast<const T*>(head.values);
+  float max = -std::numeric_limits<float>::infinity();
+  float sum = 0.0F;
+  for (std::size_t d = 0; d < head.head_dim; ++d) head.out[d] = 0.0F;
+  for (std::size_t first = 0; first < head.length; first += kSoftmaxBlock) {
+    const std::size_t n = std::min(kSoftmaxBlock, head.length - first);
+    float scores[kSoftmaxBlock];
+    float new_max = max;
+    for (std::size_t i = 0; i < n; ++i) {
+      scores[i] = score<T>(head, first + i);
+      if (scores[i] > new_max) new_max = scores[i];
+    }
+    const float shrink = exp_f32(max - new_max);
+    max = new_max;
+    sum *= shrink;
+    for (std::size_t d = 0; d < head.head_dim; ++d) head.out[d] *= shrink;
+    for (std::size_t i = 0; i < n; ++i) {
+      const float p = exp_f32(scores[i] - max);
+      sum += p;
+      const T* value = values + (first + i) * head.stride;
+      for (std::size_t d = 0; d < head.head_dim; ++d) {
+        head.out[d] = std::fma(p, to_float(value[d]), head.out[d]);
+      }
+    }
+  }
+  for (std::size_t d = 0; d < head.head_dim; ++d) head.out[d] /= sum;
+}
+
+}  // namespace
+
+void attention_f16(const AttentionHead& head) noexcept { attention<std::uint16_t>(head); }
+void attention_f32(const AttentionHead& head) noexcept { attention<float>(head); }
+
+}  // namespace tsq::kernels::scalar
