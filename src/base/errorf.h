@@ -1,7 +1,9 @@
 // printf-style construction of an Error (GCC 12 has no std::format).
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "tsq/error.h"
 

@@ -1,0 +1,77 @@
+// The encodings of a .tsq tensor: how codes lie, how many bytes they take, and the plain codec of
+// each. Drawn byte by byte in FORMAT.md; the kernels have their own decoders, tested against these.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "tsq/error.h"
+
+namespace tsq::format {
+
+inline constexpr std::size_t kGroup = 128;      // inputs of a ternary group
+inline constexpr std::size_t kRowBlock = 32;    // rows interleaved in a ternary body
+inline constexpr std::size_t kDenseBlock = 32;  // inputs of a q8 or q4 block; dense rows pad to it
+inline constexpr std::size_t kT1Groups = 5;     // groups of a t1 super-block
+
+// The numbers stand in files.
+enum class Encoding : std::uint32_t {
+  f32 = 0,
+  f16 = 1,
+  bf16 = 2,
+  q8 = 3,
+  q4 = 4,
+  t2 = 16,
+  t1 = 17,
+  s34 = 18
+};
+enum class StorageEncoding : std::uint32_t { plain = 0, rle = 1, mask = 2, zstd = 3 };
+enum class ScaleKind : std::uint32_t {
+  none = 0,        // dense: any scale lies in the block
+  per_group = 1,   // ternary: fp16 lines in the body
+  per_row = 2,     // ternary: f32 side array, one a padded row
+  per_tensor = 3,  // ternary: f32 side array of one
+};
+enum class ActivationQuant : std::uint32_t { none = 0, per_group = 1, per_token = 2 };
+
+// Bits of a tensor record's flags.
+inline constexpr std::uint32_t kFlagMinimum = 1u << 0;     // q4 blocks carry an fp16 minimum
+inline constexpr std::uint32_t kFlagHalfGroups = 1u << 1;  // two scale lines per 128 inputs
+inline constexpr std::uint32_t kFlagStride16 = 1u << 2;    // s34 quads are 64c + loc + 16p
+
+const char* encoding_name(Encoding encoding);
+bool is_ternary(Encoding encoding);
+
+// A matrix's shape and how it is stored: all that its size depends on.
+struct Shape {
+  Encoding encoding;
+  std::uint32_t flags;
+  ScaleKind scale_kind;
+  std::uint64_t rows;  // outputs, as named; stored rows are padded
+  std::uint64_t cols;  // inputs, as named; stored columns are padded
+};
+
+std::uint64_t padded_cols(Encoding encoding, std::uint64_t cols);
+std::uint64_t padded_rows(Encoding encoding, std::uint64_t rows);
+// Bytes of the body, of one dense row, of one ternary block of 32 rows, of the scale side array
+// (0 without one). Nothing where the product wraps.
+std::optional<std::uint64_t> body_bytes(const Shape& shape);
+std::uint64_t dense_row_bytes(Encoding encoding, std::uint32_t flags, std::uint64_t cols);
+std::uint64_t row_block_bytes(Encoding encoding, std::uint64_t cols);  // t2, t1, per-group scales
+std::uint64_t scale_bytes(const Shape& shape);
+
+// One block of 32 rows. codes: [32][padded cols], 0 1 2; scales: [32][groups] fp16 bits. Padding
+// rows and columns are the caller's: code 1, scale 0 for rows.
+void pack_row_block(Encoding encoding, std::uint64_t cols, const std::uint8_t* codes,
+                    const std::uint16_t* scales, std::byte* body);
+// The inverse. False if a code does not exist (t2 code 3; a t1 byte that no five digits give).
+bool unpack_row_block(Encoding encoding, std::uint64_t cols, const std::byte* body,
+                      std::uint8_t* codes, std::uint16_t* scales);
+
+// One row of any encoding as f32 values, shape.cols of them; row < shape.rows.
+void decode_row(const Shape& shape, std::span<const std::byte> body, std::uint64_t row,
+                float* values);
+
+}  // namespace tsq::format
