@@ -55,9 +55,10 @@ class Session {
   Session& operator=(Session&&) noexcept;
   ~Session();
 
- private:
-  struct State;
+  struct State;  // opaque: the library's own
   explicit Session(std::unique_ptr<State> state);
+
+ private:
   std::unique_ptr<State> state_;
 };
 

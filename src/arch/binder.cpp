@@ -1,0 +1,66 @@
+#include "arch/binder.h"
+
+#include <cinttypes>
+
+#include "base/errorf.h"
+
+namespace tsq {
+
+const format::TensorRecord* Binder::find(const std::string& name, std::uint64_t rows,
+                                         std::uint64_t cols) {
+  if (error_) return nullptr;
+  const format::TensorRecord* const tensor = file_.find(name);
+  if (tensor == nullptr) {
+    error_ =
+        errorf(ErrorCode::damaged, "tensor '%s' is missing, expected [%" PRIu64 ", %" PRIu64 "]",
+               name.c_str(), cols, rows);
+  } else if (tensor->cols() != cols || tensor->rows() != rows) {
+    error_ =
+        errorf(ErrorCode::damaged,
+               "tensor '%s' is [%" PRIu64 ", %" PRIu64 "], expected [%" PRIu64 ", %" PRIu64 "]",
+               name.c_str(), tensor->cols(), tensor->rows(), cols, rows);
+  }
+  if (error_) return nullptr;
+  bound_.insert(name);
+  return tensor;
+}
+
+Weight Binder::matrix(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
+  const format::TensorRecord* const tensor = find(name, rows, cols);
+  if (tensor == nullptr) return {};
+  Weight weight{.name = name, .shape = tensor->shape(), .body = file_.body(*tensor).data()};
+  if (tensor->input_rotation != format::kNoRotation) {
+    weight.rotation = &file_.rotations()[tensor->input_rotation];
+  }
+  weight.quantise_input = format::is_ternary(tensor->encoding) &&
+                          tensor->activation_quant == format::ActivationQuant::per_group;
+  return weight;
+}
+
+VectorWeight Binder::vector(const std::string& name, std::uint64_t size) {
+  const format::TensorRecord* const tensor = find(name, 1, size);
+  if (tensor == nullptr) return {};
+  if (tensor->encoding != format::Encoding::f32 || tensor->input_rotation != format::kNoRotation) {
+    error_ = errorf(ErrorCode::unsupported, "tensor '%s' is %s%s, expected plain f32", name.c_str(),
+                    format::encoding_name(tensor->encoding),
+                    tensor->input_rotation == format::kNoRotation ? "" : " and rotated");
+    return {};
+  }
+  const auto* const values = reinterpret_cast<const float*>(file_.body(*tensor).data());
+  return {name, {values, static_cast<std::size_t>(size)}};
+}
+
+Result<void> Binder::finish() const {
+  if (error_) return *error_;
+  for (const format::TensorRecord& tensor : file_.tensors()) {
+    if (!bound_.contains(tensor.name)) {
+      return errorf(
+          ErrorCode::unsupported,
+          "tensor '%s' has no place in the architecture's graph (%zu of %zu tensors have)",
+          printable(tensor.name).c_str(), bound_.size(), file_.tensors().size());
+    }
+  }
+  return {};
+}
+
+}  // namespace tsq

@@ -1,0 +1,35 @@
+// Finds a graph's weights in a file by name and shape.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+
+#include "backend/weight.h"
+#include "format/reader.h"
+#include "tsq/error.h"
+
+namespace tsq {
+
+// The first failure sticks and later calls return empty weights: bind all, then ask finish().
+class Binder {
+ public:
+  explicit Binder(const format::File& file) : file_(file) {}
+
+  Weight matrix(const std::string& name, std::uint64_t rows, std::uint64_t cols);
+  VectorWeight vector(const std::string& name, std::uint64_t size);
+  bool has(const std::string& name) const { return file_.find(name) != nullptr; }
+
+  // An error if a weight was missing or misshapen (damaged), or if the file holds a tensor that
+  // nobody asked for (unsupported): a graph that ignores weights computes something else.
+  Result<void> finish() const;
+
+ private:
+  const format::TensorRecord* find(const std::string& name, std::uint64_t rows, std::uint64_t cols);
+
+  const format::File& file_;
+  std::set<std::string> bound_;
+  std::optional<Error> error_;
+};
+
+}  // namespace tsq

@@ -1,0 +1,165 @@
+// read_decoder_config: the sizes of a decoder from its metadata, each checked before it is used.
+#include <algorithm>
+#include <cinttypes>
+#include <cmath>
+#include <numbers>
+#include <string>
+
+#include "arch/decoder.h"
+#include "base/errorf.h"
+#include "kernels/kernels.h"
+
+namespace tsq {
+namespace {
+
+// Reads "<architecture>.<key>"; the first failure sticks.
+class KeyReader {
+ public:
+  KeyReader(const Metadata& metadata, std::string prefix)
+      : metadata_(metadata), prefix_(std::move(prefix)) {}
+
+  bool has(const char* key) const { return metadata_.find(prefix_ + key) != nullptr; }
+
+  std::size_t size(const char* key, std::uint64_t low, std::uint64_t high) {
+    const auto value = metadata_.require_u64(prefix_ + key);
+    if (!value) return fail(value.error()), low;
+    if (*value < low || *value > high) {
+      fail(errorf(ErrorCode::damaged,
+                  "metadata '%s%s' is %" PRIu64 ", expected %" PRIu64 " to %" PRIu64,
+                  prefix_.c_str(), key, *value, low, high));
+      return low;
+    }
+    return static_cast<std::size_t>(*value);
+  }
+  std::size_t size_or(const char* key, std::uint64_t low, std::uint64_t high, std::size_t missing) {
+    return has(key) ? size(key, low, high) : missing;
+  }
+
+  double number(const char* key, double low, double high) {
+    const auto value = metadata_.require_f64(prefix_ + key);
+    if (!value) return fail(value.error()), low;
+    if (!(*value >= low && *value <= high)) {
+      fail(errorf(ErrorCode::damaged, "metadata '%s%s' is %g, expected %g to %g", prefix_.c_str(),
+                  key, *value, low, high));
+      return low;
+    }
+    return *value;
+  }
+  double number_or(const char* key, double low, double high, double missing) {
+    return has(key) ? number(key, low, high) : missing;
+  }
+
+  std::string text_or(const char* key, const char* missing) {
+    if (!has(key)) return missing;
+    const auto value = metadata_.require_string(prefix_ + key);
+    if (!value) return fail(value.error()), missing;
+    return std::string(*value);
+  }
+
+  void fail(Error error) {
+    if (!error_) error_ = std::move(error);
+  }
+  const std::optional<Error>& error() const { return error_; }
+  const std::string& prefix() const { return prefix_; }
+
+ private:
+  const Metadata& metadata_;
+  std::string prefix_;
+  std::optional<Error> error_;
+};
+
+// YaRN (Peng et al. 2023, arXiv 2309.00071): fast frequencies stay, slow ones are divided by
+// factor, those between are blended; attention is sharpened by a magnitude on q and k.
+void apply_yarn(Rope& rope, double base, std::size_t rope_dims, double factor,
+                double original_context, double beta_fast, double beta_slow, double attention) {
+  const double dims = static_cast<double>(rope_dims);
+  // The (fractional) pair whose wave turns `turns` times over the original context.
+  const auto pair_of = [&](double turns) {
+    return dims * std::log(original_context / (turns * 2 * std::numbers::pi)) /
+           (2 * std::log(base));
+  };
+  const double low = std::max(0.0, std::floor(pair_of(beta_fast)));
+  const double high = std::min(dims - 1, std::ceil(pair_of(beta_slow)));
+  for (std::size_t i = 0; i < rope.frequencies.size(); ++i) {
+    const double ramp =
+        std::clamp((static_cast<double>(i) - low) / std::max(0.001, high - low), 0.0, 1.0);
+    rope.frequencies[i] *= (1 - ramp) + ramp / factor;
+  }
+  rope.magnitude = static_cast<float>(attention * (0.1 * std::log(factor) + 1));
+}
+
+void read_rope(KeyReader& keys, Config& config) {
+  const std::size_t dims =
+      keys.size_or("rope.dimension_count", 2, config.head_dim, config.head_dim);
+  if (dims % 2 != 0) {
+    keys.fail(errorf(ErrorCode::damaged,
+                     "metadata '%srope.dimension_count' is %zu, expected an even number",
+                     keys.prefix().c_str(), dims));
+  }
+  const double base = keys.number_or("rope.freq_base", 1, 1e12, 10000);
+  for (std::size_t i = 0; i < dims / 2; ++i) {
+    config.rope.frequencies.push_back(
+        kernels::rope_power(base, -2 * static_cast<double>(i) / static_cast<double>(dims)));
+  }
+  const std::string scaling = keys.text_or("rope.scaling.type", "none");
+  if (scaling == "none") return;
+  const double factor = keys.number("rope.scaling.factor", 1, 1e6);
+  if (scaling == "linear") {
+    for (double& frequency : config.rope.frequencies) frequency /= factor;
+  } else if (scaling == "yarn") {
+    apply_yarn(config.rope, base, dims, factor,
+               keys.number("rope.scaling.original_context_length", 1, 1e9),
+               keys.number_or("rope.scaling.yarn_beta_fast", 0, 1e6, 32),
+               keys.number_or("rope.scaling.yarn_beta_slow", 0, 1e6, 1),
+               keys.number_or("rope.scaling.attn_factor", 0, 1e3, 1));
+  } else {
+    keys.fail(errorf(ErrorCode::unsupported,
+                     "metadata '%srope.scaling.type' is '%s', tsq has none, linear and yarn",
+                     keys.prefix().c_str(), printable(scaling).c_str()));
+  }
+}
+
+}  // namespace
+
+Result<Config> read_decoder_config(const format::File& file, std::string_view architecture) {
+  KeyReader keys(file.metadata(), std::string(architecture) + ".");
+  Config config;
+  config.architecture = architecture;
+  // The bounds are far beyond any model and keep products of two within 64 bits.
+  config.n_layers = keys.size("block_count", 1, 4096);
+  config.hidden = keys.size("embedding_length", 1, 1 << 20);
+  config.ffn = keys.size("feed_forward_length", 1, 1 << 22);
+  config.context = keys.size("context_length", 1, 1 << 30);
+  config.n_heads = keys.size("attention.head_count", 1, 1 << 14);
+  config.n_kv_heads = keys.size_or("attention.head_count_kv", 1, config.n_heads, config.n_heads);
+  config.head_dim = keys.size_or("attention.key_length", 1, 1024, config.hidden / config.n_heads);
+  config.rms_eps = static_cast<float>(keys.number("attention.layer_norm_rms_epsilon", 0, 1));
+  const std::size_t value_dim = keys.size_or("attention.value_length", 1, 1024, config.head_dim);
+  if (config.n_heads % config.n_kv_heads != 0) {
+    keys.fail(errorf(ErrorCode::damaged,
+                     "metadata '%sattention.head_count' is %zu, expected a multiple of the %zu "
+                     "key/value heads",
+                     keys.prefix().c_str(), config.n_heads, config.n_kv_heads));
+  }
+  if (config.head_dim % 16 != 0 || config.head_dim == 0 || config.head_dim > 1024 ||
+      value_dim != config.head_dim) {
+    keys.fail(errorf(ErrorCode::unsupported,
+                     "%s heads of %zu keys and %zu values, tsq has equal ones, a multiple of 16 up "
+                     "to 1024",
+                     config.architecture.c_str(), config.head_dim, value_dim));
+  }
+  if (!keys.error()) read_rope(keys, config);
+  if (keys.error()) return *keys.error();
+  const format::TensorRecord* const embedding = file.find("token_embd.weight");
+  if (embedding == nullptr) {
+    return errorf(ErrorCode::damaged, "tensor 'token_embd.weight' is missing");
+  }
+  config.vocab = embedding->rows();
+  if (config.vocab > 1u << 30) {
+    return errorf(ErrorCode::damaged,
+                  "tensor 'token_embd.weight' has %zu rows, expected at most 2^30", config.vocab);
+  }
+  return config;
+}
+
+}  // namespace tsq

@@ -1,0 +1,78 @@
+#include "arch/decoder.h"
+
+namespace tsq {
+
+Decoder::Decoder(Config config, Binder& binder) : Graph(std::move(config)) {
+  const Config& c = config_;
+  embedding_ = binder.matrix("token_embd.weight", c.vocab, c.hidden);
+  output_norm_ = binder.vector("output_norm.weight", c.hidden);
+  // Without a head of its own the embedding is read in the other direction.
+  head_ = {binder.has("output.weight") ? binder.matrix("output.weight", c.vocab, c.hidden)
+                                       : embedding_};
+  const std::size_t q = c.n_heads * c.head_dim, kv = c.n_kv_heads * c.head_dim;
+  for (std::size_t i = 0; i < c.n_layers; ++i) {
+    const std::string prefix = "blk." + std::to_string(i) + ".";
+    DecoderLayer w;
+    w.attention_norm = binder.vector(prefix + "attn_norm.weight", c.hidden);
+    w.qkv = {binder.matrix(prefix + "attn_q.weight", q, c.hidden),
+             binder.matrix(prefix + "attn_k.weight", kv, c.hidden),
+             binder.matrix(prefix + "attn_v.weight", kv, c.hidden)};
+    w.attention_output = {binder.matrix(prefix + "attn_output.weight", c.hidden, q)};
+    w.ffn_norm = binder.vector(prefix + "ffn_norm.weight", c.hidden);
+    w.gate_up = {binder.matrix(prefix + "ffn_gate.weight", c.ffn, c.hidden),
+                 binder.matrix(prefix + "ffn_up.weight", c.ffn, c.hidden)};
+    w.down = {binder.matrix(prefix + "ffn_down.weight", c.hidden, c.ffn)};
+    layers_.push_back(std::move(w));
+  }
+}
+
+std::unique_ptr<GraphState> Decoder::new_state(Backend& backend, std::size_t max_tokens,
+                                               std::size_t context) const {
+  const Config& c = config_;
+  auto s = std::make_unique<DecoderState>();
+  s->x = backend.new_tensor(max_tokens, c.hidden);
+  s->h = backend.new_tensor(max_tokens, c.hidden);
+  s->q = backend.new_tensor(max_tokens, c.n_heads * c.head_dim);
+  s->k = backend.new_tensor(max_tokens, c.n_kv_heads * c.head_dim);
+  s->v = backend.new_tensor(max_tokens, c.n_kv_heads * c.head_dim);
+  s->attended = backend.new_tensor(max_tokens, c.n_heads * c.head_dim);
+  s->ffn = backend.new_tensor(max_tokens, c.ffn);
+  s->rows = backend.new_tensor(kMaxLogitRows, c.hidden);
+  s->logits = backend.new_tensor(kMaxLogitRows, c.vocab);
+  s->kv = backend.new_kv_cache(c.kv_shape(context));
+  for (const DecoderLayer& w : layers_) {
+    backend.reserve(w.qkv, max_tokens, Epilogue::none);
+    backend.reserve(w.attention_output, max_tokens, Epilogue::add);
+    backend.reserve(w.gate_up, max_tokens, Epilogue::silu_mul);
+    backend.reserve(w.down, max_tokens, Epilogue::add);
+  }
+  backend.reserve(head_, kMaxLogitRows, Epilogue::none);
+  return s;
+}
+
+void Decoder::forward(Backend& b, GraphState& state, const Batch& batch) const {
+  auto& s = static_cast<DecoderState&>(state);
+  b.begin(batch);
+  b.embed(embedding_, batch, s.x);
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    attend(b, layers_[i], i, batch, s);
+    feed_forward(b, layers_[i], batch, s);
+  }
+}
+
+void Decoder::feed_forward(Backend& b, const DecoderLayer& w, const Batch& batch,
+                           DecoderState& s) const {
+  b.rms_norm(s.x, w.ffn_norm, config_.rms_eps, batch.size(), s.h);
+  b.project(w.gate_up, s.h, batch.size(), {s.ffn}, Epilogue::silu_mul);  // silu(gate h) * (up h)
+  b.project(w.down, s.ffn, batch.size(), {s.x}, Epilogue::add);          // x += down ffn
+}
+
+Tensor Decoder::logits(Backend& b, GraphState& state, std::span<const std::int32_t> rows) const {
+  auto& s = static_cast<DecoderState&>(state);
+  b.gather(s.x, rows, s.rows);
+  b.rms_norm(s.rows, output_norm_, config_.rms_eps, rows.size(), s.rows);
+  b.project(head_, s.rows, rows.size(), {s.logits});
+  return s.logits;
+}
+
+}  // namespace tsq

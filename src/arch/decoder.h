@@ -1,0 +1,60 @@
+// What the dense decoders (llama, qwen3) share: sizes, the weights of a layer, its feed-forward
+// half, embedding and head. An architecture adds its attention half.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "arch/binder.h"
+#include "arch/graph.h"
+
+namespace tsq {
+
+struct DecoderState : GraphState {
+  Tensor x;             // [tokens, hidden], the residual stream
+  Tensor h;             // [tokens, hidden], a norm's output
+  Tensor q, k, v;       // [tokens, heads * head_dim]
+  Tensor attended;      // [tokens, n_heads * head_dim]
+  Tensor ffn;           // [tokens, ffn]
+  Tensor rows, logits;  // [kMaxLogitRows, hidden], [kMaxLogitRows, vocab]
+  KvCache kv;
+};
+
+struct DecoderLayer {
+  VectorWeight attention_norm, ffn_norm;
+  ProjectionGroup qkv, attention_output, gate_up, down;
+  VectorWeight q_norm, k_norm;  // qwen3
+};
+
+class Decoder : public Graph {
+ public:
+  std::unique_ptr<GraphState> new_state(Backend& backend, std::size_t max_tokens,
+                                        std::size_t context) const override;
+  void forward(Backend& b, GraphState& state, const Batch& batch) const override;
+  Tensor logits(Backend& b, GraphState& state, std::span<const std::int32_t> rows) const override;
+
+ protected:
+  // Binds what every decoder has; a derived graph binds the rest before finish().
+  Decoder(Config config, Binder& binder);
+
+  // s.x += attention of the batch.
+  virtual void attend(Backend& b, const DecoderLayer& w, std::size_t layer, const Batch& batch,
+                      DecoderState& s) const = 0;
+  void feed_forward(Backend& b, const DecoderLayer& w, const Batch& batch, DecoderState& s) const;
+
+  std::vector<DecoderLayer> layers_;
+
+ private:
+  Weight embedding_;
+  VectorWeight output_norm_;
+  ProjectionGroup head_;
+};
+
+// The sizes under "<architecture>." in the metadata. Errors name the key.
+Result<Config> read_decoder_config(const format::File& file, std::string_view architecture);
+
+// The graphs that registry.cpp lists, one file each.
+Result<std::unique_ptr<Graph>> make_llama(const format::File& file);
+Result<std::unique_ptr<Graph>> make_qwen3(const format::File& file);
+
+}  // namespace tsq

@@ -1,0 +1,45 @@
+// A projection's input in the forms that its weights read: as it is, rotated, quantised.
+#pragma once
+
+#include "backend/weight.h"
+#include "base/buffer.h"
+#include "base/thread_pool.h"
+#include "kernels/kernels.h"
+
+namespace tsq {
+
+// One form of one input. Weights of a group with equal forms share it.
+struct ActivationForm {
+  const format::Rotation* rotation;
+  bool quantised;
+
+  bool operator==(const ActivationForm&) const = default;
+};
+
+// Scratch that grows to what is asked for; prepare() fills it.
+class Activations {
+ public:
+  explicit Activations(const kernels::Kernels& kernels) : kernels_(kernels) {}
+
+  void reserve(std::size_t n, std::size_t padded_cols, ActivationForm form);
+
+  // x: n columns of `cols` values at `stride`, zeros between cols and stride, which is at least
+  // padded_cols. The index of the first column that is not finite, or n.
+  std::size_t prepare(ThreadPool& pool, const float* x, std::size_t stride, std::size_t n,
+                      std::size_t cols, std::size_t padded_cols, ActivationForm form);
+
+  // What prepare() made; f32() is x itself where there is no rotation.
+  kernels::F32Matrix f32() const { return f32_; }
+  kernels::Q8Matrix q8() const { return q8_; }
+  std::uint64_t memory_bytes() const;
+
+ private:
+  const kernels::Kernels& kernels_;
+  Buffer<float> rotated_, scale_;
+  Buffer<std::int8_t> q_;
+  Buffer<std::int32_t> sum_;
+  kernels::F32Matrix f32_{};
+  kernels::Q8Matrix q8_{};
+};
+
+}  // namespace tsq

@@ -1,0 +1,97 @@
+// The operations that graphs are made of. A graph holds handles and never a pointer, so that the
+// same graph runs on any backend.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "backend/weight.h"
+#include "tsq/error.h"
+
+namespace tsq {
+
+// The tokens that one pass computes. One entry each; a token sees the positions up to its own of
+// its own sequence.
+struct Batch {
+  std::span<const std::int32_t> tokens;
+  std::span<const std::int32_t> positions;
+  std::span<const std::int32_t> sequences;
+
+  std::size_t size() const { return tokens.size(); }
+};
+
+// A backend-owned activation, f32 [tokens, width].
+struct Tensor {
+  std::uint32_t id;
+};
+
+// A backend-owned key/value cache of all layers and sequences.
+struct KvCache {
+  std::uint32_t id;
+};
+
+struct KvShape {
+  std::size_t n_layers, n_sequences, context, n_kv_heads, head_dim;
+};
+
+// Rotary position embedding: pair i of a head turns by position * frequency[i].
+struct Rope {
+  std::vector<double> frequencies;  // one a pair; the first 2 * pairs values of a head turn
+  float magnitude = 1;              // cosines and sines are multiplied by it (YaRN)
+  bool neox = false;                // pairs (i, i + pairs), else (2 i, 2 i + 1)
+};
+
+enum class Epilogue : std::uint8_t {
+  none,
+  add,       // output += W x
+  silu_mul,  // two weights, one output: silu(W0 x) * (W1 x)
+};
+
+// Inputs first, output last. Errors (an activation that is not finite) stick until take_error(),
+// and later operations of the pass do nothing of value.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  // A zeroed tensor with room for n_tokens; it lives as long as the backend.
+  virtual Tensor new_tensor(std::size_t n_tokens, std::size_t width) = 0;
+  virtual KvCache new_kv_cache(const KvShape& shape) = 0;
+  // Takes the scratch that projecting up to n_tokens so will need.
+  virtual void reserve(const ProjectionGroup& group, std::size_t n_tokens, Epilogue epilogue) = 0;
+
+  // Before the first operation of a pass over this batch.
+  virtual void begin(const Batch& batch) = 0;
+
+  // out[t] = row tokens[t] of the table, un-rotated.
+  virtual void embed(const Weight& table, const Batch& batch, Tensor out) = 0;
+  // y = (x / rms(x)) * w over each token's whole width, n_tokens rows.
+  virtual void rms_norm(Tensor x, const VectorWeight& w, float eps, std::size_t n_tokens,
+                        Tensor y) = 0;
+  // The same over each head of w's size, in place.
+  virtual void rms_norm_heads(const VectorWeight& w, float eps, std::size_t n_tokens, Tensor x) = 0;
+  // outputs[i] = group[i] x (with the epilogue), the first n_tokens rows.
+  virtual void project(const ProjectionGroup& group, Tensor x, std::size_t n_tokens,
+                       std::initializer_list<Tensor> outputs,
+                       Epilogue epilogue = Epilogue::none) = 0;
+  // Turns every head of x in place by its token's position.
+  virtual void rope(const Rope& rope, const Batch& batch, std::size_t head_dim, Tensor x) = 0;
+  // Stores keys and values of the batch, rounded to the cache's type.
+  virtual void append(Tensor k, Tensor v, const Batch& batch, KvCache cache, std::size_t layer) = 0;
+  // out[t, head] = softmax(q . keys * scale) values over the positions up to t's own.
+  virtual void attention(Tensor q, const Batch& batch, KvCache cache, std::size_t layer,
+                         std::size_t n_heads, float scale, Tensor out) = 0;
+  // out[i] = x[rows[i]].
+  virtual void gather(Tensor x, std::span<const std::int32_t> rows, Tensor out) = 0;
+
+  // Row t of a tensor, for the host: valid until the tensor is written again.
+  virtual std::span<const float> read(Tensor x, std::size_t t) = 0;
+  // The first error since the last call, if any.
+  virtual Result<void> take_error() = 0;
+  // Bytes of tensors, caches and scratch.
+  virtual std::uint64_t memory_bytes() const = 0;
+};
+
+}  // namespace tsq

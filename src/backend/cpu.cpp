@@ -1,0 +1,366 @@
+#include "backend/cpu.h"
+
+#include <algorithm>
+#include <cassert>
+#include <optional>
+
+#include "backend/activations.h"
+#include "backend/kv_store.h"
+#include "base/checked.h"
+#include "base/errorf.h"
+
+namespace tsq {
+namespace {
+
+using format::Encoding;
+
+// Rows that a thread takes at a time: a whole ternary row block.
+constexpr std::size_t kRows = kernels::kRowBlock;
+
+struct TensorData {
+  Buffer<float> data;  // [n_tokens][stride], zeros from width on
+  std::size_t width, stride;
+
+  float* row(std::size_t t) { return data.data() + t * stride; }
+};
+
+kernels::TernaryMatrix ternary_view(const Weight& w) {
+  return {w.body, w.shape.rows, format::padded_cols(w.shape.encoding, w.shape.cols)};
+}
+
+kernels::DenseMatrix dense_view(const Weight& w) {
+  using kernels::DenseType;
+  const auto type = [&] {
+    switch (w.shape.encoding) {
+      case Encoding::f16:
+        return DenseType::f16;
+      case Encoding::bf16:
+        return DenseType::bf16;
+      case Encoding::q8:
+        return DenseType::q8;
+      case Encoding::q4:
+        return w.shape.flags & format::kFlagMinimum ? DenseType::q4m : DenseType::q4;
+      default:
+        return DenseType::f32;
+    }
+  }();
+  return {type, w.body, format::dense_row_bytes(w.shape.encoding, w.shape.flags, w.shape.cols),
+          w.shape.rows, format::padded_cols(w.shape.encoding, w.shape.cols)};
+}
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(const CpuOptions& options)
+      : k_(*options.kernels), options_(options), pool_(options.threads), activations_(k_) {}
+
+  Tensor new_tensor(std::size_t n_tokens, std::size_t width) override {
+    const std::size_t stride = round_up(width, kernels::kGroup);
+    tensors_.push_back({Buffer<float>(n_tokens * stride), width, stride});
+    return {static_cast<std::uint32_t>(tensors_.size() - 1)};
+  }
+
+  KvCache new_kv_cache(const KvShape& shape) override {
+    caches_.emplace_back(shape, !options_.int8);
+    return {static_cast<std::uint32_t>(caches_.size() - 1)};
+  }
+
+  void reserve(const ProjectionGroup& group, std::size_t n_tokens, Epilogue epilogue) override {
+    std::size_t rows = 0;
+    for (const Weight& w : group) {
+      rows += w.shape.rows;
+      activations_.reserve(n_tokens, format::padded_cols(w.shape.encoding, w.shape.cols),
+                           form_of(w));
+    }
+    if (epilogue != Epilogue::none && before_epilogue_.size() < n_tokens * rows) {
+      before_epilogue_ = Buffer<float>(n_tokens * rows);
+    }
+  }
+
+  void begin(const Batch& batch) override {
+    assert(batch.size() <= options_.max_tokens);
+    static_cast<void>(batch);
+    angles_of_ = nullptr;
+  }
+
+  void embed(const Weight& table, const Batch& batch, Tensor out) override {
+    TensorData& y = tensors_[out.id];
+    pool_.parallel_for(batch.size(), 4, [&](std::size_t first, std::size_t last) {
+      for (std::size_t t = first; t < last; ++t) {
+        const auto token = static_cast<std::size_t>(batch.tokens[t]);
+        float* const row = y.row(t);
+        switch (table.shape.encoding) {
+          case Encoding::t2:
+            k_.t2_row(ternary_view(table), token, row);
+            break;
+          case Encoding::t1:
+            k_.t1_row(ternary_view(table), token, row);
+            break;
+          default:
+            k_.dense_row(dense_view(table), token, row);
+            break;
+        }
+        std::fill(row + y.width, row + y.stride, 0.0f);
+        if (const format::Rotation* r = table.rotation) {
+          k_.unrotate(row, r->signs.empty() ? nullptr : r->signs.data(), y.width, r->block, row);
+        }
+      }
+    });
+  }
+
+  void rms_norm(Tensor x, const VectorWeight& w, float eps, std::size_t n_tokens,
+                Tensor y) override {
+    TensorData &in = tensors_[x.id], &out = tensors_[y.id];
+    pool_.parallel_for(n_tokens, 8, [&](std::size_t first, std::size_t last) {
+      for (std::size_t t = first; t < last; ++t) {
+        k_.rms_norm(in.row(t), w.values.data(), in.width, eps, out.row(t));
+      }
+    });
+  }
+
+  void rms_norm_heads(const VectorWeight& w, float eps, std::size_t n_tokens, Tensor x) override {
+    TensorData& data = tensors_[x.id];
+    const std::size_t head_dim = w.values.size();
+    pool_.parallel_for(n_tokens, 8, [&](std::size_t first, std::size_t last) {
+      for (std::size_t t = first; t < last; ++t) {
+        for (std::size_t i = 0; i < data.width; i += head_dim) {
+          k_.rms_norm(data.row(t) + i, w.values.data(), head_dim, eps, data.row(t) + i);
+        }
+      }
+    });
+  }
+
+  void project(const ProjectionGroup& group, Tensor x, std::size_t n_tokens,
+               std::initializer_list<Tensor> outputs, Epilogue epilogue) override {
+    assert(outputs.size() == (epilogue == Epilogue::silu_mul ? group.size() / 2 : group.size()));
+    // Where each weight's product goes: straight to its output, or to scratch before an epilogue.
+    std::vector<kernels::Outputs> products;
+    std::size_t scratch = 0;
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      const std::size_t rows = group[i].shape.rows;
+      if (epilogue == Epilogue::none) {
+        TensorData& out = tensors_[outputs.begin()[i].id];
+        products.push_back({out.data.data(), out.stride});
+      } else {
+        products.push_back({before_epilogue_.data() + scratch, rows});
+        scratch += n_tokens * rows;
+      }
+    }
+    for (std::size_t i = 0; i < group.size();) {  // runs of weights that read one form of x
+      std::size_t end = i + 1;
+      while (end < group.size() && form_of(group[end]) == form_of(group[i])) ++end;
+      if (!prepare(group[i], x, n_tokens)) return;
+      sweep(group, i, end, products);
+      i = end;
+    }
+    TensorData& out = tensors_[outputs.begin()[0].id];
+    if (epilogue == Epilogue::silu_mul) {
+      const std::size_t rows = group[0].shape.rows;
+      pool_.parallel_for(n_tokens, 8, [&](std::size_t first, std::size_t last) {
+        for (std::size_t t = first; t < last; ++t) {
+          k_.silu_mul(products[0].data + t * rows, products[1].data + t * rows, rows, out.row(t));
+        }
+      });
+    } else if (epilogue == Epilogue::add) {
+      const std::size_t rows = group[0].shape.rows;
+      pool_.parallel_for(n_tokens, 8, [&](std::size_t first, std::size_t last) {
+        for (std::size_t t = first; t < last; ++t) {
+          k_.add(products[0].data + t * rows, rows, out.row(t));
+        }
+      });
+    }
+  }
+
+  void rope(const Rope& rope, const Batch& batch, std::size_t head_dim, Tensor x) override {
+    const std::size_t pairs = rope.frequencies.size();
+    if (angles_of_ != &rope) compute_angles(rope, batch);
+    TensorData& data = tensors_[x.id];
+    pool_.parallel_for(batch.size(), 8, [&](std::size_t first, std::size_t last) {
+      for (std::size_t t = first; t < last; ++t) {
+        const float* const cos = angles_.data() + 2 * pairs * t;
+        for (std::size_t i = 0; i < data.width; i += head_dim) {
+          k_.rope(data.row(t) + i, cos, cos + pairs, pairs, rope.neox);
+        }
+      }
+    });
+  }
+
+  void append(Tensor k, Tensor v, const Batch& batch, KvCache cache, std::size_t layer) override {
+    KvStore& store = caches_[cache.id];
+    const std::size_t head_dim = store.shape().head_dim;
+    const auto put = [&](const float* from, std::byte* to) {
+      if (options_.int8) {
+        k_.to_f16(from, head_dim, reinterpret_cast<std::uint16_t*>(to));
+      } else {
+        std::copy_n(from, head_dim, reinterpret_cast<float*>(to));
+      }
+    };
+    for (std::size_t t = 0; t < batch.size(); ++t) {
+      const auto sequence = static_cast<std::size_t>(batch.sequences[t]);
+      const auto position = static_cast<std::size_t>(batch.positions[t]);
+      for (std::size_t head = 0; head < store.shape().n_kv_heads; ++head) {
+        put(tensors_[k.id].row(t) + head * head_dim, store.key(layer, sequence, head, position));
+        put(tensors_[v.id].row(t) + head * head_dim, store.value(layer, sequence, head, position));
+      }
+    }
+  }
+
+  void attention(Tensor q, const Batch& batch, KvCache cache, std::size_t layer,
+                 std::size_t n_heads, float scale, Tensor out) override {
+    KvStore& store = caches_[cache.id];
+    const std::size_t head_dim = store.shape().head_dim;
+    const std::size_t heads_per_kv = n_heads / store.shape().n_kv_heads;
+    const auto kernel = options_.int8 ? k_.attention_f16 : k_.attention_f32;
+    pool_.parallel_for(batch.size() * n_heads, 1, [&](std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) {
+        const std::size_t t = i / n_heads, head = i % n_heads;
+        const auto sequence = static_cast<std::size_t>(batch.sequences[t]);
+        kernel({.q = tensors_[q.id].row(t) + head * head_dim,
+                .keys = store.key(layer, sequence, head / heads_per_kv, 0),
+                .values = store.value(layer, sequence, head / heads_per_kv, 0),
+                .stride = head_dim,
+                .length = static_cast<std::size_t>(batch.positions[t]) + 1,
+                .head_dim = head_dim,
+                .scale = scale,
+                .out = tensors_[out.id].row(t) + head * head_dim});
+      }
+    });
+  }
+
+  void gather(Tensor x, std::span<const std::int32_t> rows, Tensor out) override {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const float* const from = tensors_[x.id].row(static_cast<std::size_t>(rows[i]));
+      std::copy_n(from, tensors_[x.id].width, tensors_[out.id].row(i));
+    }
+  }
+
+  std::span<const float> read(Tensor x, std::size_t t) override {
+    return {tensors_[x.id].row(t), tensors_[x.id].width};
+  }
+
+  Result<void> take_error() override {
+    if (!error_) return {};
+    Error error = std::move(*error_);
+    error_.reset();
+    return error;
+  }
+
+  std::uint64_t memory_bytes() const override {
+    std::uint64_t bytes =
+        activations_.memory_bytes() + (before_epilogue_.size() + angles_.size()) * sizeof(float);
+    for (const TensorData& tensor : tensors_) bytes += tensor.data.size() * sizeof(float);
+    for (const KvStore& cache : caches_) bytes += cache.memory_bytes();
+    return bytes;
+  }
+
+ private:
+  ActivationForm form_of(const Weight& w) const {
+    return {w.rotation, options_.int8 && w.quantise_input};
+  }
+
+  bool prepare(const Weight& w, Tensor x, std::size_t n_tokens) {
+    TensorData& in = tensors_[x.id];
+    const std::size_t bad =
+        activations_.prepare(pool_, in.data.data(), in.stride, n_tokens, w.shape.cols,
+                             format::padded_cols(w.shape.encoding, w.shape.cols), form_of(w));
+    if (bad == n_tokens) return true;
+    if (!error_) {
+      error_ = errorf(ErrorCode::numeric,
+                      "%s: an activation of token %zu of the batch is infinite or not a number",
+                      w.name.c_str(), bad);
+    }
+    return false;
+  }
+
+  // products[i] = group[i] x for i in [begin, end), whose prepared form is the same.
+  void sweep(const ProjectionGroup& group, std::size_t begin, std::size_t end,
+             const std::vector<kernels::Outputs>& products) {
+    std::size_t units = 0;
+    for (std::size_t i = begin; i < end; ++i) units += round_up(group[i].shape.rows, kRows) / kRows;
+    // A few pieces a thread, so that a slow core does not hold the others.
+    const std::size_t pieces = static_cast<std::size_t>(pool_.threads()) * 4;
+    const std::size_t grain = std::max<std::size_t>(1, (units + pieces - 1) / pieces);
+    pool_.parallel_for(units, grain, [&](std::size_t first, std::size_t last) {
+      std::size_t start = 0;  // of weight i's units
+      for (std::size_t i = begin; i < end; ++i) {
+        const std::size_t n = round_up(group[i].shape.rows, kRows) / kRows;
+        const std::size_t from = std::max(first, start), to = std::min(last, start + n);
+        if (from < to) {
+          multiply(group[i],
+                   {(from - start) * kRows, std::min((to - start) * kRows, group[i].shape.rows)},
+                   products[i]);
+        }
+        start += n;
+      }
+    });
+    if (!options_.observer) return;
+    for (std::size_t i = begin; i < end; ++i) observe(group[i], products[i]);
+  }
+
+  void multiply(const Weight& w, kernels::RowRange rows, kernels::Outputs y) const {
+    const bool int8 = form_of(w).quantised;
+    switch (w.shape.encoding) {
+      case Encoding::t2:
+        if (int8) return k_.t2_gemm(ternary_view(w), rows, activations_.q8(), y);
+        return k_.t2_gemm_f32(ternary_view(w), rows, activations_.f32(), y);
+      case Encoding::t1:
+        if (int8) return k_.t1_gemm(ternary_view(w), rows, activations_.q8(), y);
+        return k_.t1_gemm_f32(ternary_view(w), rows, activations_.f32(), y);
+      default:
+        return k_.dense_gemm(dense_view(w), rows, activations_.f32(), y);
+    }
+  }
+
+  void observe(const Weight& w, kernels::Outputs product) const {
+    const std::size_t cols = format::padded_cols(w.shape.encoding, w.shape.cols);
+    const kernels::F32Matrix x = activations_.f32();
+    const std::size_t n = x.n, rows = w.shape.rows;
+    std::vector<float> rotated(n * cols), y(n * rows);
+    for (std::size_t t = 0; t < n; ++t) {
+      std::copy_n(x.data + t * x.stride, cols, rotated.data() + t * cols);
+      std::copy_n(product.data + t * product.stride, rows, y.data() + t * rows);
+    }
+    ProjectionTrace trace{&w, n, cols, rotated, {}, {}, y};
+    if (form_of(w).quantised) {
+      const kernels::Q8Matrix q8 = activations_.q8();
+      trace.q = {q8.q, n * cols};
+      trace.scale = {q8.scale, n * (cols / kernels::kGroup)};
+    }
+    options_.observer(trace);
+  }
+
+  void compute_angles(const Rope& rope, const Batch& batch) {
+    const std::size_t pairs = rope.frequencies.size();
+    if (angles_.size() < options_.max_tokens * 2 * pairs) {
+      angles_ = Buffer<float>(options_.max_tokens * 2 * pairs);
+    }
+    pool_.parallel_for(batch.size(), 8, [&](std::size_t first, std::size_t last) {
+      for (std::size_t t = first; t < last; ++t) {
+        float* const cos = angles_.data() + 2 * pairs * t;
+        kernels::rope_angles(batch.positions[t], rope.frequencies.data(), pairs, cos, cos + pairs);
+        if (rope.magnitude != 1.0f) {
+          for (std::size_t i = 0; i < 2 * pairs; ++i) cos[i] *= rope.magnitude;
+        }
+      }
+    });
+    angles_of_ = &rope;
+  }
+
+  const kernels::Kernels& k_;
+  const CpuOptions options_;
+  ThreadPool pool_;
+  std::vector<TensorData> tensors_;
+  std::vector<KvStore> caches_;
+  Activations activations_;
+  Buffer<float> before_epilogue_;  // products that an epilogue will take up
+  Buffer<float> angles_;           // of the current batch: per token its cosines, then its sines
+  const Rope* angles_of_ = nullptr;
+  std::optional<Error> error_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options) {
+  return std::make_unique<CpuBackend>(options);
+}
+
+}  // namespace tsq
