@@ -34,7 +34,8 @@ MODELS = [
           tied=True, theta=1e6, pre="qwen2", seed=14), 1024, OF_HIDDEN, "identity", PRISM),
     # Groups a row: 4, 2. Not rotated, one scale a 256-block, so that TQ1_0 and TQ2_0 hold it exactly.
     (Spec("llama_tq", "llama", hidden=512, layers=1, heads=4, kv_heads=1, head_dim=64, ffn=256,
-          tied=False, theta=10000.0, pre="gpt-2", seed=15), 0, (), "", {"tq1_0": "TQ1_0", "tq2_0": "TQ2_0"}),
+          tied=False, theta=10000.0, pre="gpt-2", seed=15),
+     0, (), "", {"tq1_0": "TQ1_0", "tq2_0": "TQ2_0"}),
 ]
 TWIN = "qwen3_rot64"  # its un-rotated weights are kept as a file too
 
@@ -45,10 +46,6 @@ def random_ternary(rng, rows, cols, group, spread):
     scales = spread / 0.8 * np.exp(rng.uniform(-0.5, 0.5, (rows, cols // group)))
     codes[1, :group], scales[1, 0] = 1, 0
     return codes, scales.astype(np.float16)
-
-
-def values_of(codes, scales):
-    return (codes.astype(np.float64) - 1) * np.repeat(scales, codes.shape[1] // scales.shape[1], 1)
 
 
 def prism_keys(block, mode, signs, rotated):
@@ -71,7 +68,7 @@ def main(folder):
         ternary, values, signs, rotated = {}, dict(norms), {}, []
         for name, rows, cols, spread in spec.matrices():
             ternary[name] = codes, scales = random_ternary(rng, rows, cols, group, spread)
-            values[name] = values_of(codes, scales)
+            values[name] = ternary_blocks.values(codes, scales)
             if block and name.split(".")[-2] in rotated_stems + ("token_embd",):
                 if cols not in signs:
                     signs[cols] = rng.choice([-1, 1], cols) if mode == "explicit" else np.ones(cols)
@@ -79,8 +76,9 @@ def main(folder):
                 rotated.append(name)
         other = {}
         if not block:  # a head of another type, as in files of the wild
-            other["output.weight"] = gguf.quantize(values["output.weight"].astype(np.float32), tensor_type("Q4_0"))
-            values["output.weight"] = gguf.dequantize(other["output.weight"], tensor_type("Q4_0"))
+            q4_0 = tensor_type("Q4_0")
+            other["output.weight"] = gguf.quantize(values["output.weight"].astype(np.float32), q4_0)
+            values["output.weight"] = gguf.dequantize(other["output.weight"], q4_0)
         goldens = write_goldens(folder, spec, values)
         keys = prism_keys(block, mode, signs, rotated) if block else []
         for suffix, kind in files.items():

@@ -68,3 +68,8 @@ def decode(block, data, rows):
         codes = (packed >> (2 * block.digit.astype(np.uint32))) & 3
     scales = data[:, block.scale:block.scale + 2].copy().view("<f2").astype(np.float32)
     return codes.astype(np.uint8).reshape(rows, -1), scales.reshape(rows, -1)
+
+
+def values(codes, scales):
+    """codes [rows, cols], scales [rows, groups] -> weights in float64."""
+    return (codes.astype(np.float64) - 1) * np.repeat(scales, codes.shape[1] // scales.shape[1], 1)

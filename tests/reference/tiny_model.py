@@ -231,8 +231,9 @@ def check_file(path, prompts, rows):
         worst = max(worst, np.abs(got - want).max() / np.abs(want).max())
     p = np.exp(rows - rows.max(-1, keepdims=True))
     p /= p.sum(-1, keepdims=True)
+    entropy = -(p * np.log(p)).sum(-1).mean()
     print(f"{path.name}: {path.stat().st_size} bytes, numpy against transformers {worst:.1e}, "
-          f"logits {rows.std():.2f} rms, entropy {-(p * np.log(p)).sum(-1).mean():.2f} of {np.log(VOCAB):.2f}")
+          f"logits {rows.std():.2f} rms, entropy {entropy:.2f} of {np.log(VOCAB):.2f}")
     assert worst < 1e-5  # a float32 angle at position 512 is off by up to 3e-5
 
 
@@ -243,7 +244,7 @@ def stored_values(path, file):
     for t in gguf.GGUFReader(path).tensors:
         if t.tensor_type in prism:
             codes, scales = file.ternary(t.name)
-            values[t.name] = (codes.astype(np.float64) - 1) * np.repeat(scales, codes.shape[1] // scales.shape[1], 1)
+            values[t.name] = ternary_blocks.values(codes, scales)
         else:
             values[t.name] = gguf.dequantize(t.data, t.tensor_type)
     return values

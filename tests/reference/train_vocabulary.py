@@ -3,8 +3,9 @@
     train_vocabulary.py ENGLISH.txt ../data/tokenizer/vocabulary.json
 
 ENGLISH.txt: any English prose; its first 300,000 characters are used. The first merges are learned in the
-usual way from it and the golden texts. The later ones are learned from the golden texts alone without splitting
-them, so that they reach across the places where a pre-tokenizer splits: a missed split shows in the ids.
+usual way from it and the golden texts. The later ones are learned from the golden texts alone without
+splitting them, so that they reach across the places where a pre-tokenizer splits: a missed split shows in
+the ids.
 """
 
 import json
