@@ -2,12 +2,11 @@
 // each. Drawn byte by byte in FORMAT.md; the kernels have their own decoders, tested against these.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
-
-#include "tsq/error.h"
 
 namespace tsq::format {
 
@@ -40,6 +39,7 @@ enum class ActivationQuant : std::uint32_t { none = 0, per_group = 1, per_token 
 inline constexpr std::uint32_t kFlagMinimum = 1u << 0;     // q4 blocks carry an fp16 minimum
 inline constexpr std::uint32_t kFlagHalfGroups = 1u << 1;  // two scale lines per 128 inputs
 inline constexpr std::uint32_t kFlagStride16 = 1u << 2;    // s34 quads are 64c + loc + 16p
+inline constexpr std::uint32_t kFlagFusedResidual = 1u << 3;
 
 const char* encoding_name(Encoding encoding);
 bool is_ternary(Encoding encoding);
@@ -55,22 +55,46 @@ struct Shape {
 
 std::uint64_t padded_cols(Encoding encoding, std::uint64_t cols);
 std::uint64_t padded_rows(Encoding encoding, std::uint64_t rows);
-// Bytes of the body, of one dense row, of one ternary block of 32 rows, of the scale side array
-// (0 without one). Nothing where the product wraps.
+// Inputs that share a scale, as the record says it: 0 where none do.
+std::uint32_t group_size(const Shape& shape);
+// Bytes of the body and of the scale side array (0 without one). Nothing where they wrap.
 std::optional<std::uint64_t> body_bytes(const Shape& shape);
+std::optional<std::uint64_t> scale_bytes(const Shape& shape);
+// Bytes of one dense row, and of one block of 32 rows with per-group scales (t2, t1).
 std::uint64_t dense_row_bytes(Encoding encoding, std::uint32_t flags, std::uint64_t cols);
-std::uint64_t row_block_bytes(Encoding encoding, std::uint64_t cols);  // t2, t1, per-group scales
-std::uint64_t scale_bytes(const Shape& shape);
+std::uint64_t row_block_bytes(Encoding encoding, std::uint64_t cols);
 
-// One block of 32 rows. codes: [32][padded cols], 0 1 2; scales: [32][groups] fp16 bits. Padding
-// rows and columns are the caller's: code 1, scale 0 for rows.
+// The byte of five codes, most significant first, each 0 to 2: ceil(256 q / 243).
+constexpr std::uint8_t t1_byte(unsigned d0, unsigned d1, unsigned d2, unsigned d3, unsigned d4) {
+  const unsigned q = 81 * d0 + 27 * d1 + 9 * d2 + 3 * d3 + d4;
+  return static_cast<std::uint8_t>((256 * q + 242) / 243);
+}
+// Its five digits; a byte that t1_byte never gives decodes too.
+constexpr std::array<std::uint8_t, 5> t1_digits(std::uint8_t byte) {
+  std::array<std::uint8_t, 5> digits{};
+  unsigned v = byte;
+  for (auto& digit : digits) {
+    digit = static_cast<std::uint8_t>(3 * v >> 8);
+    v = 3 * v & 255;
+  }
+  return digits;
+}
+constexpr bool t1_byte_exists(std::uint8_t byte) {
+  const auto d = t1_digits(byte);
+  return t1_byte(d[0], d[1], d[2], d[3], d[4]) == byte;
+}
+
+// One block of 32 rows of t2 or t1 with per-group scales. codes: [32][padded cols], 0 1 2; scales:
+// [32][groups] fp16 bits. Padding rows and columns are the caller's: code 1, scale 0 for rows.
 void pack_row_block(Encoding encoding, std::uint64_t cols, const std::uint8_t* codes,
                     const std::uint16_t* scales, std::byte* body);
-// The inverse. False if a code does not exist (t2 code 3; a t1 byte that no five digits give).
+// The inverse. False if a code does not exist (t2 code 3; a t1 byte that no five digits give; a
+// tail digit without a group that is not 1); codes and scales are then filled all the same.
 bool unpack_row_block(Encoding encoding, std::uint64_t cols, const std::byte* body,
                       std::uint8_t* codes, std::uint16_t* scales);
 
-// One row of any encoding as f32 values, shape.cols of them; row < shape.rows.
+// One row as f32 values, shape.cols of them: dense, or t2 or t1 with per-group scales;
+// row < shape.rows, body of body_bytes(shape) bytes.
 void decode_row(const Shape& shape, std::span<const std::byte> body, std::uint64_t row,
                 float* values);
 

@@ -1,0 +1,336 @@
+#include "format/encodings.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cstring>
+
+#include "base/checked.h"
+#include "base/half.h"
+
+namespace tsq::format {
+namespace {
+
+constexpr std::size_t kScaleLine = 2 * kRowBlock;  // fp16 scales of one group of a row block
+constexpr std::size_t kDwords = 4 * kRowBlock;     // one dword of each row of a row block
+constexpr std::size_t kT2Dwords = 8;               // dwords of a row and group
+constexpr std::size_t kT1Dwords = 6;
+constexpr std::size_t kT1Body = 120;  // inputs of a group in the body dwords, the rest in the tail
+constexpr std::size_t kT2GroupBytes = kScaleLine + kT2Dwords * kDwords;
+constexpr std::size_t kT1LastBytes = kScaleLine + kT1Dwords * kDwords;
+constexpr std::size_t kT1TailBytes = 2 * kDwords;
+constexpr std::size_t kS34GroupBytes = kScaleLine + 5 * kDwords;
+static_assert(kT2GroupBytes == 1088 && kT1LastBytes == 832 && kS34GroupBytes == 704);
+static_assert(kT1TailBytes + kT1Groups * kT1LastBytes == 4416);
+
+std::uint16_t load_u16(const std::byte* bytes) {
+  std::uint16_t value;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
+void store_u16(std::byte* bytes, std::uint16_t value) { std::memcpy(bytes, &value, sizeof value); }
+
+unsigned load_u8(const std::byte* bytes) { return std::to_integer<unsigned>(*bytes); }
+
+// Where the parts of a t1 super-block of r groups lie.
+struct T1Block {
+  std::size_t r;
+  std::size_t scale(std::size_t g, std::size_t row) const { return kScaleLine * g + 2 * row; }
+  std::size_t tail(std::size_t t, std::size_t row) const {
+    return kScaleLine * r + kDwords * t + 4 * row;
+  }
+  std::size_t body(std::size_t g, std::size_t c, std::size_t row) const {
+    return kScaleLine * r + kT1TailBytes + kDwords * (kT1Dwords * g + c) + 4 * row;
+  }
+  std::size_t bytes() const { return kT1TailBytes + kT1LastBytes * r; }
+};
+
+void pack_t2_row(std::size_t groups, std::size_t row, const std::uint8_t* codes,
+                 const std::uint16_t* scales, std::byte* body) {
+  for (std::size_t g = 0; g < groups; ++g, body += kT2GroupBytes, codes += kGroup) {
+    store_u16(body + 2 * row, scales[g]);
+    for (std::size_t c = 0; c < kT2Dwords; ++c) {
+      for (std::size_t j = 0; j < 4; ++j) {
+        const std::uint8_t* const first = codes + 16 * c + j;
+        const unsigned byte = first[0] | first[4] << 2 | first[8] << 4 | first[12] << 6;
+        body[kScaleLine + kDwords * c + 4 * row + j] = static_cast<std::byte>(byte);
+      }
+    }
+  }
+}
+
+bool unpack_t2_row(std::size_t groups, std::size_t row, const std::byte* body, std::uint8_t* codes,
+                   std::uint16_t* scales) {
+  bool sound = true;
+  for (std::size_t g = 0; g < groups; ++g, body += kT2GroupBytes, codes += kGroup) {
+    scales[g] = load_u16(body + 2 * row);
+    for (std::size_t i = 0; i < kGroup; ++i) {
+      const std::size_t c = i / 16, p = i % 16 / 4, j = i % 4;
+      const unsigned byte = load_u8(body + kScaleLine + kDwords * c + 4 * row + j);
+      codes[i] = static_cast<std::uint8_t>(byte >> 2 * p & 3);
+      sound &= codes[i] != 3;
+    }
+  }
+  return sound;
+}
+
+void pack_t1_row(std::size_t groups, std::size_t row, const std::uint8_t* codes,
+                 const std::uint16_t* scales, std::byte* body) {
+  for (std::size_t first = 0; first < groups; first += kT1Groups) {
+    const T1Block block{std::min(kT1Groups, groups - first)};
+    for (std::size_t t = 0; t < 2; ++t) {
+      for (std::size_t j = 0; j < 4; ++j) {
+        unsigned d[kT1Groups] = {1, 1, 1, 1, 1};
+        for (std::size_t g = 0; g < block.r; ++g) d[g] = codes[kGroup * g + kT1Body + 4 * t + j];
+        body[block.tail(t, row) + j] = std::byte{t1_byte(d[0], d[1], d[2], d[3], d[4])};
+      }
+    }
+    for (std::size_t g = 0; g < block.r; ++g) {
+      store_u16(body + block.scale(g, row), scales[first + g]);
+      for (std::size_t c = 0; c < kT1Dwords; ++c) {
+        for (std::size_t j = 0; j < 4; ++j) {
+          const std::uint8_t* const d = codes + kGroup * g + 20 * c + j;
+          body[block.body(g, c, row) + j] = std::byte{t1_byte(d[0], d[4], d[8], d[12], d[16])};
+        }
+      }
+    }
+    body += block.bytes();
+    codes += kGroup * block.r;
+  }
+}
+
+bool unpack_t1_row(std::size_t groups, std::size_t row, const std::byte* body, std::uint8_t* codes,
+                   std::uint16_t* scales) {
+  bool sound = true;
+  for (std::size_t first = 0; first < groups; first += kT1Groups) {
+    const T1Block block{std::min(kT1Groups, groups - first)};
+    for (std::size_t t = 0; t < 2; ++t) {
+      for (std::size_t j = 0; j < 4; ++j) {
+        const auto byte = static_cast<std::uint8_t>(body[block.tail(t, row) + j]);
+        const auto digits = t1_digits(byte);
+        sound &= t1_byte_exists(byte);
+        for (std::size_t d = 0; d < block.r; ++d)
+          codes[kGroup * d + kT1Body + 4 * t + j] = digits[d];
+        for (std::size_t d = block.r; d < kT1Groups; ++d) sound &= digits[d] == 1;
+      }
+    }
+    for (std::size_t g = 0; g < block.r; ++g) {
+      scales[first + g] = load_u16(body + block.scale(g, row));
+      for (std::size_t c = 0; c < kT1Dwords; ++c) {
+        for (std::size_t j = 0; j < 4; ++j) {
+          const auto byte = static_cast<std::uint8_t>(body[block.body(g, c, row) + j]);
+          const auto digits = t1_digits(byte);
+          sound &= t1_byte_exists(byte);
+          for (std::size_t d = 0; d < kT1Groups; ++d)
+            codes[kGroup * g + 20 * c + 4 * d + j] = digits[d];
+        }
+      }
+    }
+    body += block.bytes();
+    codes += kGroup * block.r;
+  }
+  return sound;
+}
+
+void decode_ternary_row(const Shape& shape, const std::byte* body, std::uint64_t row,
+                        float* values) {
+  const auto block = body + row / kRowBlock * row_block_bytes(shape.encoding, shape.cols);
+  const std::size_t i = row % kRowBlock;
+  std::uint8_t codes[kT1Groups * kGroup];
+  std::uint16_t scales[kT1Groups];
+  // Five groups at a time: a super-block of t1, and as good for t2.
+  const std::size_t groups = padded_cols(shape.encoding, shape.cols) / kGroup;
+  const std::byte* part = block;
+  for (std::size_t first = 0; first < groups; first += kT1Groups) {
+    const std::size_t r = std::min(kT1Groups, groups - first);
+    if (shape.encoding == Encoding::t2) {
+      unpack_t2_row(r, i, part, codes, scales);
+      part += kT2GroupBytes * r;
+    } else {
+      unpack_t1_row(r, i, part, codes, scales);
+      part += T1Block{r}.bytes();
+    }
+    const std::size_t inputs = std::min(r * kGroup, shape.cols - first * kGroup);
+    for (std::size_t k = 0; k < inputs; ++k) {
+      const int weight = static_cast<int>(codes[k]) - 1;
+      values[first * kGroup + k] = static_cast<float>(weight) * f16_to_f32(scales[k / kGroup]);
+    }
+  }
+}
+
+// Input i (0 to 31) of a q4 block's code bytes.
+unsigned q4_code(const std::byte* codes, std::size_t i) {
+  return i < 16 ? load_u8(codes + i) & 15 : load_u8(codes + i - 16) >> 4;
+}
+
+float dense_value(Encoding encoding, bool minimum, const std::byte* row, std::uint64_t col) {
+  const std::size_t i = col % kDenseBlock;
+  switch (encoding) {
+    case Encoding::f32: {
+      float value;
+      std::memcpy(&value, row + 4 * col, sizeof value);
+      return value;
+    }
+    case Encoding::f16:
+      return f16_to_f32(load_u16(row + 2 * col));
+    case Encoding::bf16:
+      return bf16_to_f32(load_u16(row + 2 * col));
+    case Encoding::q8: {
+      const std::byte* const block = row + col / kDenseBlock * 34;
+      const auto code = static_cast<std::int8_t>(block[2 + i]);
+      return static_cast<float>(code) * f16_to_f32(load_u16(block));
+    }
+    case Encoding::q4: {
+      const std::byte* const block = row + col / kDenseBlock * (minimum ? 20 : 18);
+      const float d = f16_to_f32(load_u16(block));
+      if (minimum) {
+        const float product = static_cast<float>(q4_code(block + 4, i)) * d;
+        return product + f16_to_f32(load_u16(block + 2));
+      }
+      return static_cast<float>(static_cast<int>(q4_code(block + 2, i)) - 8) * d;
+    }
+    case Encoding::t2:
+    case Encoding::t1:
+    case Encoding::s34:
+      break;
+  }
+  assert(false);
+  return 0;
+}
+
+// Bytes of a group's dwords in a row block, without its scale lines; t1 has its tail beside them.
+std::uint64_t group_dword_bytes(Encoding encoding) {
+  if (encoding == Encoding::t2) return kT2Dwords * kDwords;
+  return encoding == Encoding::t1 ? kT1Dwords * kDwords : 5 * kDwords;
+}
+
+}  // namespace
+
+const char* encoding_name(Encoding encoding) {
+  switch (encoding) {
+    case Encoding::f32:
+      return "f32";
+    case Encoding::f16:
+      return "f16";
+    case Encoding::bf16:
+      return "bf16";
+    case Encoding::q8:
+      return "q8";
+    case Encoding::q4:
+      return "q4";
+    case Encoding::t2:
+      return "t2";
+    case Encoding::t1:
+      return "t1";
+    case Encoding::s34:
+      return "s34";
+  }
+  return "unknown";
+}
+
+bool is_ternary(Encoding encoding) {
+  return encoding == Encoding::t2 || encoding == Encoding::t1 || encoding == Encoding::s34;
+}
+
+std::uint64_t padded_cols(Encoding encoding, std::uint64_t cols) {
+  return round_up(cols, is_ternary(encoding) ? kGroup : kDenseBlock);
+}
+
+std::uint64_t padded_rows(Encoding encoding, std::uint64_t rows) {
+  return is_ternary(encoding) ? round_up(rows, kRowBlock) : rows;
+}
+
+std::uint32_t group_size(const Shape& shape) {
+  if (shape.encoding == Encoding::q8 || shape.encoding == Encoding::q4) return kDenseBlock;
+  if (shape.scale_kind != ScaleKind::per_group) return 0;
+  return (shape.flags & kFlagHalfGroups) != 0 ? kGroup / 2 : kGroup;
+}
+
+std::uint64_t dense_row_bytes(Encoding encoding, std::uint32_t flags, std::uint64_t cols) {
+  const std::uint64_t padded = padded_cols(encoding, cols);
+  switch (encoding) {
+    case Encoding::f32:
+      return 4 * padded;
+    case Encoding::f16:
+    case Encoding::bf16:
+      return 2 * padded;
+    case Encoding::q8:
+      return padded / kDenseBlock * 34;
+    case Encoding::q4:
+      return padded / kDenseBlock * ((flags & kFlagMinimum) != 0 ? 20 : 18);
+    case Encoding::t2:
+    case Encoding::t1:
+    case Encoding::s34:
+      break;
+  }
+  assert(false);
+  return 0;
+}
+
+std::uint64_t row_block_bytes(Encoding encoding, std::uint64_t cols) {
+  const std::uint64_t groups = padded_cols(encoding, cols) / kGroup;
+  if (encoding == Encoding::t2) return groups * kT2GroupBytes;
+  assert(encoding == Encoding::t1);
+  return groups * kT1LastBytes + (groups + kT1Groups - 1) / kT1Groups * kT1TailBytes;
+}
+
+std::optional<std::uint64_t> body_bytes(const Shape& shape) {
+  // Padded sizes and a row's bytes must not wrap: no row is longer than 2^59 inputs of at most 4
+  // bytes, no matrix higher than 2^63 rows.
+  if (shape.cols > std::uint64_t{1} << 59 || shape.rows > std::uint64_t{1} << 63)
+    return std::nullopt;
+  if (!is_ternary(shape.encoding))
+    return checked_mul(shape.rows, dense_row_bytes(shape.encoding, shape.flags, shape.cols));
+  const std::uint64_t groups = padded_cols(shape.encoding, shape.cols) / kGroup;
+  const bool lines = shape.scale_kind == ScaleKind::per_group;
+  const bool half = (shape.flags & kFlagHalfGroups) != 0;
+  std::uint64_t block =
+      groups * (group_dword_bytes(shape.encoding) + kScaleLine * (lines ? half ? 2 : 1 : 0));
+  if (shape.encoding == Encoding::t1) block += (groups + kT1Groups - 1) / kT1Groups * kT1TailBytes;
+  return checked_mul(padded_rows(shape.encoding, shape.rows) / kRowBlock, block);
+}
+
+std::optional<std::uint64_t> scale_bytes(const Shape& shape) {
+  if (shape.scale_kind == ScaleKind::per_tensor) return 4;
+  if (shape.scale_kind != ScaleKind::per_row) return 0;
+  const auto rows = checked_round_up(shape.rows, kRowBlock);
+  return rows ? checked_mul(*rows, 4) : std::nullopt;
+}
+
+void pack_row_block(Encoding encoding, std::uint64_t cols, const std::uint8_t* codes,
+                    const std::uint16_t* scales, std::byte* body) {
+  assert(encoding == Encoding::t2 || encoding == Encoding::t1);
+  const std::uint64_t padded = padded_cols(encoding, cols), groups = padded / kGroup;
+  const auto pack_row = encoding == Encoding::t2 ? pack_t2_row : pack_t1_row;
+  for (std::size_t row = 0; row < kRowBlock; ++row)
+    pack_row(groups, row, codes + row * padded, scales + row * groups, body);
+}
+
+bool unpack_row_block(Encoding encoding, std::uint64_t cols, const std::byte* body,
+                      std::uint8_t* codes, std::uint16_t* scales) {
+  assert(encoding == Encoding::t2 || encoding == Encoding::t1);
+  const std::uint64_t padded = padded_cols(encoding, cols), groups = padded / kGroup;
+  const auto unpack_row = encoding == Encoding::t2 ? unpack_t2_row : unpack_t1_row;
+  bool sound = true;
+  for (std::size_t row = 0; row < kRowBlock; ++row)
+    sound &= unpack_row(groups, row, body, codes + row * padded, scales + row * groups);
+  return sound;
+}
+
+void decode_row(const Shape& shape, std::span<const std::byte> body, std::uint64_t row,
+                float* values) {
+  assert(row < shape.rows);
+  if (is_ternary(shape.encoding)) {
+    assert(shape.scale_kind == ScaleKind::per_group && (shape.flags & kFlagHalfGroups) == 0);
+    decode_ternary_row(shape, body.data(), row, values);
+    return;
+  }
+  const bool minimum = (shape.flags & kFlagMinimum) != 0;
+  const std::byte* const bytes =
+      body.data() + row * dense_row_bytes(shape.encoding, shape.flags, shape.cols);
+  for (std::uint64_t col = 0; col < shape.cols; ++col)
+    values[col] = dense_value(shape.encoding, minimum, bytes, col);
+}
+
+}  // namespace tsq::format
