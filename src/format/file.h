@@ -65,10 +65,10 @@ struct TensorRecord {
 
 // Values of W, the weight before its rotation, at chosen places: computed from the definition of H.
 struct RotationProbe {
-  std::uint32_t rotation;
-  std::uint32_t tensor;
-  std::uint64_t row, col;
-  double value;
+  std::uint32_t rotation = 0;  // both are indices into the file's records
+  std::uint32_t tensor = 0;
+  std::uint64_t row = 0, col = 0;
+  double value = 0;
 };
 
 enum class TokenProbeState : std::uint32_t {

@@ -20,7 +20,9 @@ struct ParseOptions {
 
 class File {
  public:
-  // bytes must outlive the File: everything it hands out is a view of them.
+  // bytes must outlive the File, everything it hands out is a view of them, and must start at a
+  // multiple of 64. The data section is not read: verify() does that, and the rotation probes are
+  // compared by check_rotation_probes().
   static Result<File> parse(std::span<const std::byte> bytes, const ParseOptions& options = {});
 
   const Header& header() const { return header_; }
@@ -31,14 +33,25 @@ class File {
   std::span<const RotationProbe> rotation_probes() const { return rotation_probes_; }
   const TokenProbe& token_probe() const { return token_probe_; }
 
+  // Of a tensor of this file, at a multiple of 64.
   std::span<const std::byte> body(const TensorRecord& tensor) const;
   std::span<const float> scales(const TensorRecord& tensor) const;
   // The raw tokenizer section; empty where the file has none. TokenizerView reads it.
   std::span<const std::byte> tokenizer_section() const { return tokenizer_; }
-  std::uint64_t file_bytes() const { return bytes_.size(); }
+  // The whole data section: the tensors and the zeros between them.
+  std::span<const std::byte> data() const { return data_; }
+  std::uint64_t file_bytes() const { return file_bytes_; }
 
  private:
-  std::span<const std::byte> bytes_, data_, tokenizer_;
+  friend class Writer;  // has its own output checked before it writes the data
+  // Parses a file of file_bytes bytes of which front is the start, up to the data section at least.
+  static Result<File> parse_front(std::span<const std::byte> front, std::uint64_t file_bytes,
+                                  const ParseOptions& options);
+  Result<void> index_names();
+  Result<void> check_derived_fields() const;
+
+  std::span<const std::byte> data_, tokenizer_;
+  std::uint64_t file_bytes_ = 0;
   Header header_;
   Metadata metadata_;
   std::vector<Rotation> rotations_;
