@@ -11,17 +11,11 @@
 namespace tsq::format {
 namespace {
 
-constexpr std::size_t kScaleLine = 2 * kRowBlock;  // fp16 scales of one group of a row block
-constexpr std::size_t kDwords = 4 * kRowBlock;     // one dword of each row of a row block
-constexpr std::size_t kT2Dwords = 8;               // dwords of a row and group
+constexpr std::size_t kT2Dwords = 8;  // dwords of a row and group
 constexpr std::size_t kT1Dwords = 6;
 constexpr std::size_t kT1Body = 120;  // inputs of a group in the body dwords, the rest in the tail
-constexpr std::size_t kT2GroupBytes = kScaleLine + kT2Dwords * kDwords;
-constexpr std::size_t kT1LastBytes = kScaleLine + kT1Dwords * kDwords;
-constexpr std::size_t kT1TailBytes = 2 * kDwords;
-constexpr std::size_t kS34GroupBytes = kScaleLine + 5 * kDwords;
-static_assert(kT2GroupBytes == 1088 && kT1LastBytes == 832 && kS34GroupBytes == 704);
-static_assert(kT1TailBytes + kT1Groups * kT1LastBytes == 4416);
+static_assert(kT2GroupBytes == 1088 && kT1GroupBytes == 832);
+static_assert(kT1TailBytes + kT1Groups * kT1GroupBytes == 4416);
 
 std::uint16_t load_u16(const std::byte* bytes) {
   std::uint16_t value;
@@ -36,14 +30,14 @@ unsigned load_u8(const std::byte* bytes) { return std::to_integer<unsigned>(*byt
 // Where the parts of a t1 super-block of r groups lie.
 struct T1Block {
   std::size_t r;
-  std::size_t scale(std::size_t g, std::size_t row) const { return kScaleLine * g + 2 * row; }
+  std::size_t scale(std::size_t g, std::size_t row) const { return kScaleLineBytes * g + 2 * row; }
   std::size_t tail(std::size_t t, std::size_t row) const {
-    return kScaleLine * r + kDwords * t + 4 * row;
+    return kScaleLineBytes * r + kDwordsBytes * t + 4 * row;
   }
   std::size_t body(std::size_t g, std::size_t c, std::size_t row) const {
-    return kScaleLine * r + kT1TailBytes + kDwords * (kT1Dwords * g + c) + 4 * row;
+    return kScaleLineBytes * r + kT1TailBytes + kDwordsBytes * (kT1Dwords * g + c) + 4 * row;
   }
-  std::size_t bytes() const { return kT1TailBytes + kT1LastBytes * r; }
+  std::size_t bytes() const { return kT1TailBytes + kT1GroupBytes * r; }
 };
 
 void pack_t2_row(std::size_t groups, std::size_t row, const std::uint8_t* codes,
@@ -54,7 +48,7 @@ void pack_t2_row(std::size_t groups, std::size_t row, const std::uint8_t* codes,
       for (std::size_t j = 0; j < 4; ++j) {
         const std::uint8_t* const first = codes + 16 * c + j;
         const unsigned byte = first[0] | first[4] << 2 | first[8] << 4 | first[12] << 6;
-        body[kScaleLine + kDwords * c + 4 * row + j] = static_cast<std::byte>(byte);
+        body[kScaleLineBytes + kDwordsBytes * c + 4 * row + j] = static_cast<std::byte>(byte);
       }
     }
   }
@@ -67,7 +61,7 @@ bool unpack_t2_row(std::size_t groups, std::size_t row, const std::byte* body, s
     scales[g] = load_u16(body + 2 * row);
     for (std::size_t i = 0; i < kGroup; ++i) {
       const std::size_t c = i / 16, p = i % 16 / 4, j = i % 4;
-      const unsigned byte = load_u8(body + kScaleLine + kDwords * c + 4 * row + j);
+      const unsigned byte = load_u8(body + kScaleLineBytes + kDwordsBytes * c + 4 * row + j);
       codes[i] = static_cast<std::uint8_t>(byte >> 2 * p & 3);
       sound &= codes[i] != 3;
     }
@@ -201,8 +195,8 @@ float dense_value(Encoding encoding, bool minimum, const std::byte* row, std::ui
 
 // Bytes of a group's dwords in a row block, without its scale lines; t1 has its tail beside them.
 std::uint64_t group_dword_bytes(Encoding encoding) {
-  if (encoding == Encoding::t2) return kT2Dwords * kDwords;
-  return encoding == Encoding::t1 ? kT1Dwords * kDwords : 5 * kDwords;
+  if (encoding == Encoding::t2) return kT2Dwords * kDwordsBytes;
+  return encoding == Encoding::t1 ? kT1Dwords * kDwordsBytes : 5 * kDwordsBytes;
 }
 
 }  // namespace
@@ -272,7 +266,7 @@ std::uint64_t row_block_bytes(Encoding encoding, std::uint64_t cols) {
   const std::uint64_t groups = padded_cols(encoding, cols) / kGroup;
   if (encoding == Encoding::t2) return groups * kT2GroupBytes;
   assert(encoding == Encoding::t1);
-  return groups * kT1LastBytes + (groups + kT1Groups - 1) / kT1Groups * kT1TailBytes;
+  return groups * kT1GroupBytes + (groups + kT1Groups - 1) / kT1Groups * kT1TailBytes;
 }
 
 std::optional<std::uint64_t> body_bytes(const Shape& shape) {
@@ -286,7 +280,7 @@ std::optional<std::uint64_t> body_bytes(const Shape& shape) {
   const bool lines = shape.scale_kind == ScaleKind::per_group;
   const bool half = (shape.flags & kFlagHalfGroups) != 0;
   std::uint64_t block =
-      groups * (group_dword_bytes(shape.encoding) + kScaleLine * (lines ? half ? 2 : 1 : 0));
+      groups * (group_dword_bytes(shape.encoding) + kScaleLineBytes * (lines ? half ? 2 : 1 : 0));
   if (shape.encoding == Encoding::t1) block += (groups + kT1Groups - 1) / kT1Groups * kT1TailBytes;
   return checked_mul(padded_rows(shape.encoding, shape.rows) / kRowBlock, block);
 }
@@ -316,6 +310,29 @@ bool unpack_row_block(Encoding encoding, std::uint64_t cols, const std::byte* bo
   for (std::size_t row = 0; row < kRowBlock; ++row)
     sound &= unpack_row(groups, row, body, codes + row * padded, scales + row * groups);
   return sound;
+}
+
+std::uint8_t ternary_code(Encoding encoding, std::uint64_t cols, const std::byte* body,
+                          std::uint64_t row, std::uint64_t col) {
+  std::uint64_t g = col / kGroup;
+  const std::uint64_t i = col % kGroup;
+  if (encoding == Encoding::t2) {
+    const std::byte* const dwords = body + g * kT2GroupBytes + kScaleLineBytes;
+    return static_cast<std::uint8_t>(
+        load_u8(dwords + kDwordsBytes * (i / 16) + 4 * row + i % 4) >> 2 * (i % 16 / 4) & 3);
+  }
+  assert(encoding == Encoding::t1);
+  const std::uint64_t groups = padded_cols(encoding, cols) / kGroup;
+  const std::uint64_t first = g / kT1Groups * kT1Groups;
+  const T1Block block{std::min<std::size_t>(kT1Groups, groups - first)};
+  const std::byte* const part = body + first / kT1Groups * T1Block{kT1Groups}.bytes();
+  g -= first;
+  if (i >= kT1Body) {
+    const std::uint64_t rest = i - kT1Body;
+    return t1_digits(static_cast<std::uint8_t>(part[block.tail(rest / 4, row) + rest % 4]))[g];
+  }
+  const std::uint64_t d = i % 20 / 4;
+  return t1_digits(static_cast<std::uint8_t>(part[block.body(g, i / 20, row) + i % 4]))[d];
 }
 
 void decode_row(const Shape& shape, std::span<const std::byte> body, std::uint64_t row,

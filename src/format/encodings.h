@@ -15,6 +15,13 @@ inline constexpr std::size_t kRowBlock = 32;    // rows interleaved in a ternary
 inline constexpr std::size_t kDenseBlock = 32;  // inputs of a q8 or q4 block; dense rows pad to it
 inline constexpr std::size_t kT1Groups = 5;     // groups of a t1 super-block
 
+// Parts of a block of 32 rows with per-group scales.
+inline constexpr std::size_t kScaleLineBytes = 2 * kRowBlock;  // one group's fp16 scales
+inline constexpr std::size_t kDwordsBytes = 4 * kRowBlock;     // one dword of each row
+inline constexpr std::size_t kT2GroupBytes = kScaleLineBytes + 8 * kDwordsBytes;
+inline constexpr std::size_t kT1GroupBytes = kScaleLineBytes + 6 * kDwordsBytes;
+inline constexpr std::size_t kT1TailBytes = 2 * kDwordsBytes;  // of a super-block
+
 // The numbers stand in files.
 enum class Encoding : std::uint32_t {
   f32 = 0,
@@ -92,6 +99,10 @@ void pack_row_block(Encoding encoding, std::uint64_t cols, const std::uint8_t* c
 // tail digit without a group that is not 1); codes and scales are then filled all the same.
 bool unpack_row_block(Encoding encoding, std::uint64_t cols, const std::byte* body,
                       std::uint8_t* codes, std::uint16_t* scales);
+
+// The code of one weight of such a block; row < 32, col < padded cols.
+std::uint8_t ternary_code(Encoding encoding, std::uint64_t cols, const std::byte* body,
+                          std::uint64_t row, std::uint64_t col);
 
 // One row as f32 values, shape.cols of them: dense, or t2 or t1 with per-group scales;
 // row < shape.rows, body of body_bytes(shape) bytes.

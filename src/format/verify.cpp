@@ -1,0 +1,306 @@
+#include "format/verify.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cinttypes>
+#include <cstring>
+
+#include "base/errorf.h"
+#include "base/hash.h"
+#include "format/probes.h"
+
+namespace tsq::format {
+namespace {
+
+constexpr std::uint64_t kProgressBytes = 16 << 20;
+
+constexpr auto kT1Exists = [] {
+  std::array<bool, 256> table{};
+  for (unsigned byte = 0; byte < 256; ++byte)
+    table[byte] = t1_byte_exists(static_cast<std::uint8_t>(byte));
+  return table;
+}();
+
+// Digits of a byte that are 1 (weight 0), among the first n of them.
+constexpr auto kT1Zeros = [] {
+  std::array<std::array<std::uint8_t, 256>, kT1Groups + 1> table{};
+  for (std::size_t n = 1; n <= kT1Groups; ++n) {
+    for (unsigned byte = 0; byte < 256; ++byte) {
+      const auto digits = t1_digits(static_cast<std::uint8_t>(byte));
+      const bool zero = digits[n - 1] == 1;
+      table[n][byte] = static_cast<std::uint8_t>(table[n - 1][byte] + (zero ? 1 : 0));
+    }
+  }
+  return table;
+}();
+
+template <class T>
+T load(const std::byte* bytes) {
+  T value;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
+bool is_finite_f16(std::uint16_t bits) { return (bits & 0x7c00u) != 0x7c00u; }
+bool is_finite_bf16(std::uint16_t bits) { return (bits & 0x7f80u) != 0x7f80u; }
+bool is_finite_f32(std::uint32_t bits) { return (bits & 0x7f800000u) != 0x7f800000u; }
+
+// How often a check failed, and where first.
+class Tally {
+ public:
+  template <class Place>
+  void add(const Place& place) {
+    if (count_++ == 0) first_ = place();
+  }
+  std::uint64_t count() const { return count_; }
+  const std::string& first() const { return first_; }
+
+ private:
+  std::uint64_t count_ = 0;
+  std::string first_;
+};
+
+class TensorCheck {
+ public:
+  TensorCheck(const File& file, const TensorRecord& tensor)
+      : tensor_(tensor), body_(file.body(tensor)) {}
+
+  // The tensor is checked in steps of some rows, so that progress can be shown and every byte
+  // comes from memory once. False after the last step.
+  bool step() {
+    const bool ternary = is_ternary(tensor_.encoding);
+    const std::uint64_t rows = ternary ? kRowBlock : 1;
+    const std::uint64_t bytes =
+        tensor_.body_bytes / (padded_rows(tensor_.encoding, tensor_.rows()) / rows);
+    const auto part = body_.subspan(done_, bytes);
+    digest_.update(part);
+    if (ternary) {
+      check_row_block(part.data());
+    } else {
+      check_dense_row(part.data());
+    }
+    done_ += bytes;
+    row_ += rows;
+    return done_ < body_.size();
+  }
+  std::uint64_t done() const { return done_; }
+
+  void report(std::vector<Finding>& findings) const {
+    const std::string where = stringf("tensor '%s'", printable(tensor_.name).c_str());
+    if (const std::uint64_t digest = digest_.digest(); digest != tensor_.digest)
+      findings.push_back({where + ": XXH3-64 of its bytes", stringf("%016" PRIx64, digest),
+                          stringf("%016" PRIx64, tensor_.digest)});
+    const auto report_tally = [&](const Tally& tally, const char* what, const char* expected) {
+      if (tally.count() == 0) return;
+      findings.push_back(
+          {where + ": " + what,
+           stringf("%" PRIu64 ", the first at %s", tally.count(), tally.first().c_str()),
+           expected});
+    };
+    report_tally(unused_codes_, "bytes with a code that stands for no weight", "none");
+    report_tally(infinite_, "scales or values that are infinite or not a number", "none");
+    report_tally(padding_weights_, "padding weights that are not 0", "none");
+    report_tally(padding_scales_, "scales of padding rows that are not +0", "none");
+    if (is_ternary(tensor_.encoding) && zeros_ != tensor_.zero_count)
+      findings.push_back({where + ": weights that are 0", stringf("%" PRIu64, zeros_),
+                          stringf("%" PRIu64, tensor_.zero_count)});
+  }
+
+ private:
+  std::string place(std::uint64_t row, std::uint64_t col) const {
+    return stringf("row %" PRIu64 ", input %" PRIu64, row, col);
+  }
+
+  // One scale line: 32 rows of one group.
+  void check_scales(const std::byte* line, std::uint64_t group) {
+    for (std::uint64_t i = 0; i < kRowBlock; ++i) {
+      const auto bits = load<std::uint16_t>(line + 2 * i);
+      const auto at = [&] { return place(row_ + i, group * kGroup); };
+      if (!is_finite_f16(bits)) infinite_.add(at);
+      if (row_ + i >= tensor_.rows() && bits != 0) padding_scales_.add(at);
+    }
+  }
+
+  std::uint64_t t2_group_zeros(const std::byte* codes) {
+    std::uint64_t zeros = 0;
+    constexpr std::uint64_t kLow = 0x5555555555555555;
+    for (std::size_t i = 0; i < 8 * kGroup; i += 8) {
+      const auto word = load<std::uint64_t>(codes + i);
+      zeros += static_cast<unsigned>(std::popcount(word & ~(word >> 1) & kLow));
+      if ((word & word >> 1 & kLow) != 0) unused_codes_.add([&] { return byte_place(codes + i); });
+    }
+    return zeros;
+  }
+
+  // Of n bytes, the digits from `used` on have to be 1.
+  std::uint64_t t1_zeros(const std::byte* bytes, std::size_t n, std::size_t used) {
+    std::uint64_t zeros = 0;
+    bool sound = true;
+    const auto is_sound = [&](std::uint8_t byte) {
+      return kT1Exists[byte] &&
+             kT1Zeros[kT1Groups][byte] == kT1Zeros[used][byte] + kT1Groups - used;
+    };
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto byte = std::to_integer<std::uint8_t>(bytes[i]);
+      zeros += kT1Zeros[used][byte];
+      sound &= is_sound(byte);
+    }
+    for (std::size_t i = 0; i < n && !sound; ++i) {
+      if (!is_sound(std::to_integer<std::uint8_t>(bytes[i])))
+        unused_codes_.add([&] { return byte_place(bytes + i); });
+    }
+    return zeros;
+  }
+
+  std::string byte_place(const std::byte* byte) const {
+    return stringf("byte %zu of its body", static_cast<std::size_t>(byte - body_.data()));
+  }
+
+  void check_row_block(const std::byte* block) {
+    const std::uint64_t groups = padded_cols(tensor_.encoding, tensor_.cols()) / kGroup;
+    const std::byte* at = block;
+    for (std::uint64_t first = 0; first < groups;) {
+      if (tensor_.encoding == Encoding::t2) {
+        check_scales(at, first);
+        zeros_ += t2_group_zeros(at + kScaleLineBytes);
+        at += kT2GroupBytes;
+        first += 1;
+        continue;
+      }
+      const std::uint64_t r = std::min<std::uint64_t>(kT1Groups, groups - first);
+      for (std::uint64_t g = 0; g < r; ++g) check_scales(at + kScaleLineBytes * g, first + g);
+      at += kScaleLineBytes * r;
+      zeros_ += t1_zeros(at, kT1TailBytes, r);
+      at += kT1TailBytes;
+      const std::uint64_t body = (kT1GroupBytes - kScaleLineBytes) * r;
+      zeros_ += t1_zeros(at, body, kT1Groups);
+      at += body;
+      first += r;
+    }
+    check_padding(block, groups * kGroup);
+  }
+
+  void check_padding(const std::byte* block, std::uint64_t stored_cols) {
+    for (std::uint64_t i = 0; i < kRowBlock; ++i) {
+      const bool padding_row = row_ + i >= tensor_.rows();
+      for (std::uint64_t col = padding_row ? 0 : tensor_.cols(); col < stored_cols; ++col) {
+        if (ternary_code(tensor_.encoding, tensor_.cols(), block, i, col) == 1) {
+          --zeros_;  // counted with the block, but not a weight of the tensor
+        } else {
+          padding_weights_.add([&] { return place(row_ + i, col); });
+        }
+      }
+    }
+  }
+
+  void check_dense_row(const std::byte* row) {
+    const std::uint64_t cols = tensor_.cols(), stored = padded_cols(tensor_.encoding, cols);
+    const auto check_values = [&]<class Bits>(bool (*finite)(Bits)) {
+      for (std::uint64_t col = 0; col < stored; ++col) {
+        const auto bits = load<Bits>(row + sizeof(Bits) * col);
+        if (col < cols && !finite(bits)) infinite_.add([&] { return place(row_, col); });
+        if (col >= cols && bits != 0) padding_weights_.add([&] { return place(row_, col); });
+      }
+    };
+    switch (tensor_.encoding) {
+      case Encoding::f32:
+        return check_values(is_finite_f32);
+      case Encoding::f16:
+        return check_values(is_finite_f16);
+      case Encoding::bf16:
+        return check_values(is_finite_bf16);
+      default:
+        return check_blocks(row, stored);
+    }
+  }
+
+  // q8 and q4.
+  void check_blocks(const std::byte* row, std::uint64_t stored) {
+    const bool q8 = tensor_.encoding == Encoding::q8;
+    const bool minimum = (tensor_.flags & kFlagMinimum) != 0;
+    const std::uint64_t block_bytes = q8 ? 34 : minimum ? 20 : 18;
+    for (std::uint64_t b = 0; b < stored / kDenseBlock; ++b) {
+      const std::byte* const block = row + b * block_bytes;
+      const bool finite = is_finite_f16(load<std::uint16_t>(block)) &&
+                          (!minimum || is_finite_f16(load<std::uint16_t>(block + 2)));
+      if (!finite) infinite_.add([&] { return place(row_, b * kDenseBlock); });
+    }
+    const std::byte* const codes =
+        row + (stored / kDenseBlock - 1) * block_bytes + (minimum ? 4 : 2);
+    for (std::uint64_t col = tensor_.cols(); col < stored; ++col) {
+      const std::size_t i = col % kDenseBlock;
+      const auto byte = std::to_integer<unsigned>(codes[q8 || i < 16 ? i : i - 16]);
+      const unsigned code = q8 ? byte : i < 16 ? byte & 15 : byte >> 4;
+      if (code != (q8 || minimum ? 0u : 8u)) padding_weights_.add([&] { return place(row_, col); });
+    }
+  }
+
+  const TensorRecord& tensor_;
+  std::span<const std::byte> body_;
+  std::uint64_t done_ = 0;  // bytes
+  std::uint64_t row_ = 0;
+  std::uint64_t zeros_ = 0;
+  Xxh3Stream digest_;
+  Tally unused_codes_, infinite_, padding_weights_, padding_scales_;
+};
+
+void check_gap(const File& file, std::uint64_t first, std::uint64_t end, const std::string& where,
+               std::vector<Finding>& findings) {
+  const auto gap = file.data().subspan(first, end - first);
+  const auto bad = std::ranges::find_if(gap, [](std::byte b) { return b != std::byte{0}; });
+  if (bad == gap.end()) return;
+  findings.push_back({"the bytes behind " + where,
+                      stringf("%u at byte %" PRIu64 " of the data section",
+                              std::to_integer<unsigned>(*bad), first + (bad - gap.begin())),
+                      "0"});
+}
+
+void check_probes(const File& file, std::vector<Finding>& findings) {
+  for (const RotationProbe& probe : file.rotation_probes()) {
+    const auto mismatch = find_mismatch(file, probe);
+    if (!mismatch) continue;
+    findings.push_back(
+        {stringf("rotation %u, tensor '%s', un-rotated weight of row %" PRIu64 ", input %" PRIu64,
+                 probe.rotation, printable(file.tensors()[probe.tensor].name).c_str(), probe.row,
+                 probe.col),
+         stringf("%.9g", *mismatch), stringf("%.9g", probe.value)});
+  }
+  if (file.token_probe().state == TokenProbeState::empty)
+    findings.push_back({"token probe", "an empty slot: the file was never finished",
+                        "tokens, or the reason why there are none"});
+}
+
+}  // namespace
+
+Result<VerifyReport> verify(const File& file, const VerifyProgress& progress) {
+  VerifyReport report;
+  const std::uint64_t total = file.data().size();
+  std::uint64_t shown = 0;
+  const auto go_on = [&](std::uint64_t done) {
+    report.checked_bytes = done;
+    if (!progress || (done < total && done - shown < kProgressBytes)) return true;
+    shown = done;
+    return progress(done, total);
+  };
+
+  const auto tensors = file.tensors();
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const TensorRecord& tensor = tensors[i];
+    TensorCheck check(file, tensor);
+    while (check.step()) {
+      if (!go_on(tensor.body_offset + check.done()))
+        return errorf(ErrorCode::cancelled, "cancelled while checking tensor '%s'",
+                      printable(tensor.name).c_str());
+    }
+    check.report(report.findings);
+    const std::uint64_t next = i + 1 < tensors.size() ? tensors[i + 1].body_offset : total;
+    check_gap(file, tensor.body_offset + tensor.body_bytes, next,
+              stringf("tensor '%s'", printable(tensor.name).c_str()), report.findings);
+    if (!go_on(next)) return errorf(ErrorCode::cancelled, "cancelled while checking");
+  }
+  check_probes(file, report.findings);
+  return report;
+}
+
+}  // namespace tsq::format
