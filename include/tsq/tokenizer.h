@@ -1,0 +1,72 @@
+// Text to tokens and back.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tsq/error.h"
+
+namespace tsq::format {
+class TokenizerView;
+}
+
+namespace tsq {
+
+// An id of the vocabulary, from 0.
+using Token = std::int32_t;
+
+struct EncodeOptions {
+  bool add_special = true;     // the tokens that the model wants around a text: BOS, EOS
+  bool parse_special = false;  // control tokens written out in the text become that token
+};
+
+struct DecodeOptions {
+  bool skip_control = false;  // control tokens give no text
+};
+
+// The vocabulary of a model. It reads the model's file in place: valid as long as the Model that
+// it came from. Move-only, read-only, may be used by many threads.
+class Tokenizer {
+ public:
+  // The tokens of any bytes; UTF-8 is expected, not required: a byte outside it becomes the token
+  // of that byte, so that decode() gives every text back. Time grows with the length of the text.
+  // Errors: invalid_argument for a byte that neither has a token nor may become the unknown token,
+  // and for a text of 4 GiB or more; out_of_memory.
+  Result<std::vector<Token>> encode(std::string_view text, const EncodeOptions& options = {}) const;
+
+  // The bytes of the tokens, one after another: UTF-8 if the tokens came from it and none is
+  // missing. An id that does not exist gives nothing.
+  std::string decode(std::span<const Token> tokens, const DecodeOptions& options = {}) const;
+
+  // What one token stands for, as raw bytes: it may be a part of a UTF-8 character. Empty for an id
+  // that does not exist. A view of the model's file.
+  std::string_view bytes(Token token) const;
+
+  // The token with exactly these bytes.
+  std::optional<Token> find(std::string_view bytes) const;
+
+  std::int32_t vocab_size() const;
+  std::optional<Token> bos() const;  // begins a text
+  std::optional<Token> eos() const;  // ends a text
+  bool adds_bos() const;             // whether encode() puts bos() first; it is there then
+  bool is_end(Token token) const;    // whether generation stops here: end of text or of turn
+  std::span<const Token> end_tokens() const;  // those for which is_end() holds, ascending
+  bool is_control(Token token) const;         // a mark without text of its own
+
+  Tokenizer(Tokenizer&&) noexcept;
+  Tokenizer& operator=(Tokenizer&&) noexcept;
+  ~Tokenizer();
+
+ private:
+  friend Result<Tokenizer> make_tokenizer(const format::TokenizerView& view);
+  struct State;
+  explicit Tokenizer(std::unique_ptr<const State> state);
+  std::unique_ptr<const State> state_;
+};
+
+}  // namespace tsq
