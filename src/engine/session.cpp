@@ -5,6 +5,7 @@
 #include <cmath>
 #include <new>
 #include <numeric>
+#include <system_error>
 #include <vector>
 
 #include "backend/cpu.h"
@@ -47,11 +48,10 @@ struct Session::State {
   std::unique_ptr<Backend> backend;
   std::unique_ptr<GraphState> scratch;
   std::size_t context;
-  std::size_t max_batch;
   int threads;
   std::size_t position = 0;
-  std::vector<float> logits;
-  std::vector<std::int32_t> positions, sequences;  // of one batch
+  std::vector<float> logits = {};
+  std::vector<std::int32_t> positions, sequences;  // room for the largest batch
 
   // Computes one batch and writes its logits (of the last token, or of all) to `out`.
   Result<void> run(std::span<const Token> tokens, bool want_logits, bool all, float* out);
@@ -67,7 +67,7 @@ Result<Session> Session::create(const Model& model, const SessionOptions& option
 }
 
 Result<Session> create_session(const Model& model, const SessionOptions& options,
-                               const std::function<void(const ProjectionTrace&)>& observer) {
+                               const SessionHooks& hooks) {
   if (options.context < 0) {
     return errorf(ErrorCode::invalid_argument,
                   "a context of %" PRId32
@@ -79,36 +79,41 @@ Result<Session> create_session(const Model& model, const SessionOptions& options
                   "%" PRId32 " threads were asked for, expected 1 or more (0: one a core)",
                   options.threads);
   }
-  const kernels::Choice& choice = kernels::chosen();
-  if (choice.kernels == nullptr) return Error(ErrorCode::unsupported, choice.error);
+  const kernels::Kernels* table = hooks.kernels;
+  if (table == nullptr) {
+    const kernels::Choice& choice = kernels::chosen();
+    if (choice.kernels == nullptr) return Error(ErrorCode::unsupported, choice.error);
+    table = choice.kernels;
+  }
   const auto context = plan_context(model, options);
   if (!context) return context.error();
   try {
-    const int threads =
-        options.threads == 0 ? usable_cores() : std::min(options.threads, usable_threads());
+    const int threads = hooks.threads != 0     ? hooks.threads
+                        : options.threads == 0 ? usable_cores()
+                                               : std::min(options.threads, usable_threads());
     const std::size_t max_batch = std::min(kMaxBatch, *context);
     const Graph& graph = *model.state().graph;
-    auto backend = make_cpu_backend({.kernels = choice.kernels,
+    auto backend = make_cpu_backend({.kernels = table,
                                      .threads = threads,
                                      .int8 = options.activations == Activations::int8,
                                      .max_tokens = max_batch,
-                                     .observer = observer});
+                                     .observer = hooks.observer});
     auto scratch = graph.new_state(*backend, max_batch, *context);
-    auto state =
-        std::make_unique<Session::State>(Session::State{graph,
-                                                        std::move(backend),
-                                                        std::move(scratch),
-                                                        *context,
-                                                        max_batch,
-                                                        threads,
-                                                        0,
-                                                        {},
-                                                        std::vector<std::int32_t>(max_batch),
-                                                        std::vector<std::int32_t>(max_batch)});
+    auto state = std::make_unique<Session::State>(Session::State{
+        .graph = graph,
+        .backend = std::move(backend),
+        .scratch = std::move(scratch),
+        .context = *context,
+        .threads = threads,
+        .positions = std::vector<std::int32_t>(max_batch),
+        .sequences = std::vector<std::int32_t>(max_batch),
+    });
     return Session(std::move(state));
   } catch (const std::bad_alloc&) {
     return errorf(ErrorCode::out_of_memory,
                   "no memory for a session of %zu tokens: a smaller context may fit", *context);
+  } catch (const std::system_error& error) {
+    return errorf(ErrorCode::out_of_memory, "threads cannot be started: %s", error.what());
   }
 }
 
@@ -167,7 +172,7 @@ Result<std::span<const float>> Session::append(std::span<const Token> tokens, Lo
           !progress(static_cast<std::int32_t>(done), static_cast<std::int32_t>(tokens.size()))) {
         return undo(Error(ErrorCode::cancelled, "cancelled while reading the prompt"));
       }
-      const std::size_t n = std::min(s.max_batch, tokens.size() - done);
+      const std::size_t n = std::min(s.positions.size(), tokens.size() - done);
       const bool last = done + n == tokens.size();
       float* const out = s.logits.data() + (all ? done * vocab : 0);
       const auto ran = s.run(tokens.subspan(done, n), all || last, all, out);

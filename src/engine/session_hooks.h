@@ -1,4 +1,4 @@
-// A Session whose projections are watched: for tests.
+// Sessions as tests need them.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,14 @@
 
 namespace tsq {
 
-// Session::create, with an observer that sees every matrix of every projection.
+struct SessionHooks {
+  const kernels::Kernels* kernels = nullptr;  // instead of the process's choice
+  int threads = 0;                            // exactly so many, whatever the machine has
+  // Sees every matrix of every projection.
+  std::function<void(const ProjectionTrace&)> observer;
+};
+
 Result<Session> create_session(const Model& model, const SessionOptions& options,
-                               const std::function<void(const ProjectionTrace&)>& observer);
+                               const SessionHooks& hooks);
 
 }  // namespace tsq

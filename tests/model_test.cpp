@@ -1,0 +1,214 @@
+// Whole models: golden logits of another implementation; the same bits at every CPU level, with any
+// number of threads, for any split of a prompt.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/session_hooks.h"
+#include "kernels/dispatch.h"
+#include "models.h"
+#include "tsq/session.h"
+
+namespace tsq {
+namespace {
+
+using test::open_model;
+
+Session make_session(const Model& model, Activations activations, const SessionHooks& hooks = {}) {
+  auto session = create_session(model, {.activations = activations}, hooks);
+  if (!session) {
+    ADD_FAILURE() << session.error().message();
+    std::abort();
+  }
+  return std::move(*session);
+}
+
+// Logits of every position, the tokens given in pieces of `piece`.
+std::vector<float> run(const Model& model, std::span<const Token> tokens, Activations activations,
+                       const SessionHooks& hooks = {}, std::size_t piece = 1 << 20) {
+  Session session = make_session(model, activations, hooks);
+  std::vector<float> all;
+  for (std::size_t i = 0; i < tokens.size(); i += piece) {
+    const auto logits =
+        session.append(tokens.subspan(i, std::min(piece, tokens.size() - i)), Logits::all);
+    if (!logits) {
+      ADD_FAILURE() << logits.error().message();
+      return {};
+    }
+    all.insert(all.end(), logits->begin(), logits->end());
+  }
+  return all;
+}
+
+std::vector<SessionHooks> every_level() {
+  std::vector<SessionHooks> hooks;
+  for (const kernels::Isa isa : kernels::supported_isas()) {
+    hooks.push_back({.kernels = kernels::table(isa), .threads = 2, .observer = {}});
+  }
+  return hooks;
+}
+
+class ModelTest : public testing::TestWithParam<std::string> {};
+
+// The worst error over all prompts of the golden file.
+double worst_error(const Model& model, const test::Golden& golden, Activations activations,
+                   const SessionHooks& hooks = {}) {
+  double worst = 0;
+  for (const test::GoldenPrompt& prompt : golden.prompts) {
+    const std::vector<float> logits = run(model, prompt.tokens, activations, hooks);
+    if (logits.empty()) return INFINITY;
+    for (std::size_t k = 0; k < prompt.positions.size(); ++k) {
+      const double error = test::logit_error(logits.data() + prompt.positions[k] * golden.vocab,
+                                             golden.row(prompt.row + k), golden.vocab);
+      if (!(error <= worst)) worst = error;
+    }
+  }
+  return worst;
+}
+
+// 1e-4: rounding to f32 in two layers stays under 1e-5 (each of some 20 roundings on the path is
+// 6e-8, sums of up to 3000 terms add a factor of about 10), while one wrong weight in a matrix of
+// 128 columns moves a logit by 1e-3 and more.
+TEST_P(ModelTest, F32PathGivesTheGoldenLogits) {
+  const test::Golden golden = test::read_golden(GetParam());
+  for (const bool t2 : {false, true}) {
+    EXPECT_LE(worst_error(open_model(GetParam(), t2), golden, Activations::f32), 1e-4);
+  }
+}
+
+TEST_P(ModelTest, EveryLevelGivesTheSameBits) {
+  const test::Golden golden = test::read_golden(GetParam());
+  const std::vector<Token>& tokens = golden.prompts[6].tokens;
+  for (const bool t2 : {false, true}) {
+    const Model model = open_model(GetParam(), t2);
+    for (const Activations activations : {Activations::int8, Activations::f32}) {
+      std::vector<float> expected;
+      for (const SessionHooks& hooks : every_level()) {
+        const std::vector<float> logits = run(model, tokens, activations, hooks);
+        if (expected.empty()) expected = logits;
+        EXPECT_EQ(logits, expected) << kernels::isa_name(hooks.kernels->isa);
+      }
+    }
+  }
+}
+
+TEST_P(ModelTest, ThreadsAndSplitsGiveTheSameBits) {
+  const test::Golden golden = test::read_golden(GetParam());
+  const std::vector<Token>& tokens = golden.prompts[7].tokens;
+  const Model model = open_model(GetParam());
+  for (const Activations activations : {Activations::int8, Activations::f32}) {
+    const std::vector<float> expected = run(model, tokens, activations, {.threads = 1});
+    for (const int threads : {2, 3, 7}) {
+      EXPECT_EQ(run(model, tokens, activations, {.threads = threads}), expected) << threads;
+    }
+    for (const std::size_t piece : {1, 9, 64, 65, 300}) {
+      EXPECT_EQ(run(model, tokens, activations, {.threads = 2}, piece), expected) << piece;
+    }
+  }
+}
+
+TEST_P(ModelTest, EncodingsGiveTheSameBits) {
+  const test::Golden golden = test::read_golden(GetParam());
+  const std::vector<Token>& tokens = golden.prompts[6].tokens;
+  for (const Activations activations : {Activations::int8, Activations::f32}) {
+    EXPECT_EQ(run(open_model(GetParam(), false), tokens, activations),
+              run(open_model(GetParam(), true), tokens, activations));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, ModelTest, testing::ValuesIn(test::all_models()),
+                         [](const auto& tested) {
+                           std::string name = tested.param;
+                           std::ranges::replace(name, '.', '_');
+                           return name;
+                         });
+
+class SessionTest : public testing::Test {
+ protected:
+  SessionTest() : model_(open_model("qwen3_rot64.ptq1_0.gguf")) {}
+  Model model_;
+  const std::vector<Token> tokens_ = {5, 17, 101, 3, 260};
+};
+
+TEST_F(SessionTest, RewindsToAnyPosition) {
+  Session session = make_session(model_, Activations::int8);
+  const auto first = session.append(tokens_);
+  ASSERT_TRUE(first);
+  const std::vector<float> expected(first->begin(), first->end());
+  const std::vector<Token> other = {9, 9, 9};
+  ASSERT_TRUE(session.rewind(2));
+  ASSERT_TRUE(session.append(other));
+  ASSERT_TRUE(session.rewind(2));
+  const auto again = session.append(std::span(tokens_).subspan(2));
+  ASSERT_TRUE(again);
+  EXPECT_TRUE(std::ranges::equal(*again, expected));
+  EXPECT_EQ(session.position(), 5);
+  EXPECT_EQ(session.rewind(6).error().code(), ErrorCode::invalid_argument);
+  EXPECT_EQ(session.rewind(-1).error().code(), ErrorCode::invalid_argument);
+}
+
+TEST_F(SessionTest, RefusesWhatDoesNotFit) {
+  auto session = Session::create(model_, {.context = 4});
+  ASSERT_TRUE(session);
+  const auto tooMany = session->append(tokens_);
+  ASSERT_FALSE(tooMany);
+  EXPECT_EQ(tooMany.error().code(), ErrorCode::out_of_context);
+  EXPECT_EQ(tooMany.error().message(), "5 tokens do not fit: the context holds 4 and 0 are in it");
+  EXPECT_EQ(session->position(), 0);
+  ASSERT_TRUE(session->append(std::span(tokens_).first(4)));
+  EXPECT_EQ(session->append(std::span(tokens_).first(1)).error().code(), ErrorCode::out_of_context);
+  EXPECT_EQ(session->position(), 4);
+}
+
+TEST_F(SessionTest, RefusesBadTokensAndOptions) {
+  Session session = make_session(model_, Activations::int8);
+  EXPECT_EQ(session.append({}).error().code(), ErrorCode::invalid_argument);
+  for (const Token bad : {-1, model_.vocab_size()}) {
+    const std::vector<Token> tokens = {1, bad};
+    EXPECT_EQ(session.append(tokens).error().message(),
+              "token 1 has the id " + std::to_string(bad) + ", expected 0 to 332");
+  }
+  EXPECT_EQ(Session::create(model_, {.context = -1}).error().code(), ErrorCode::invalid_argument);
+  EXPECT_EQ(Session::create(model_, {.threads = -1}).error().code(), ErrorCode::invalid_argument);
+  const auto vast = Session::create(model_, {.context = 2'000'000'000});
+  ASSERT_FALSE(vast);
+  EXPECT_EQ(vast.error().code(), ErrorCode::out_of_memory);
+  EXPECT_NE(vast.error().message().find("at most"), std::string::npos) << vast.error().message();
+}
+
+TEST_F(SessionTest, CancelledPromptsLeaveNothing) {
+  const std::vector<Token> prompt(600, 7);  // two batches
+  Session session = make_session(model_, Activations::int8);
+  int calls = 0;
+  const auto stopped = session.append(prompt, Logits::last, [&](std::int32_t done, std::int32_t) {
+    ++calls;
+    return done == 0;
+  });
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code(), ErrorCode::cancelled);
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(session.position(), 0);
+  const auto after = session.append(tokens_);
+  ASSERT_TRUE(after);
+  Session fresh = make_session(model_, Activations::int8);
+  const auto expected = fresh.append(tokens_);
+  ASSERT_TRUE(expected);
+  EXPECT_TRUE(std::ranges::equal(*after, *expected));
+}
+
+TEST_F(SessionTest, ManySessionsShareAModel) {
+  Session a = make_session(model_, Activations::int8), b = make_session(model_, Activations::int8);
+  const std::vector<Token> other = {300, 2};
+  const auto logits_a = a.append(tokens_);
+  ASSERT_TRUE(logits_a);
+  const std::vector<float> expected(logits_a->begin(), logits_a->end());
+  ASSERT_TRUE(b.append(other));
+  ASSERT_TRUE(b.rewind(0));
+  const auto logits_b = b.append(tokens_);
+  ASSERT_TRUE(logits_b);
+  EXPECT_TRUE(std::ranges::equal(*logits_b, expected));
+}
+
+}  // namespace
+}  // namespace tsq

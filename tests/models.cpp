@@ -1,0 +1,91 @@
+#include "models.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "convert/convert.h"
+#include "tsq/loader.h"
+
+namespace tsq::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kModels = fs::path(TSQ_TEST_DATA) / "models";
+
+// A folder of this process that goes away with it.
+const fs::path& scratch_folder() {
+  static const struct Folder {
+    fs::path path = fs::temp_directory_path() / ("tsq-models-" + std::to_string(getpid()));
+    Folder() { fs::create_directories(path); }
+    ~Folder() {
+      std::error_code ignored;
+      fs::remove_all(path, ignored);
+    }
+  } folder;
+  return folder.path;
+}
+
+}  // namespace
+
+Golden read_golden(const std::string& file) {
+  const std::string stem = file.substr(0, file.find('.'));
+  std::ifstream text(kModels / (stem + ".json"));
+  const auto json = nlohmann::json::parse(text);
+  Golden golden{json.at("vocab"), {}, {}};
+  for (const auto& prompt : json.at("prompts")) {
+    golden.prompts.push_back({prompt.at("tokens"), prompt.at("positions"), prompt.at("row")});
+  }
+  golden.logits.resize(golden.vocab * json.at("rows").get<std::size_t>());
+  std::ifstream in(kModels / json.at("logits").get<std::string>(), std::ios::binary);
+  in.read(reinterpret_cast<char*>(golden.logits.data()),
+          static_cast<std::streamsize>(golden.logits.size() * sizeof(float)));
+  EXPECT_TRUE(in) << stem;
+  return golden;
+}
+
+fs::path converted(const std::string& file, bool t2) {
+  const fs::path target = scratch_folder() / (file + (t2 ? ".t2" : ".t1") + ".tsq");
+  if (fs::exists(target)) return target;
+  const std::vector<fs::path> sources = {kModels / file};
+  const auto made = convert::convert(
+      sources, target,
+      {.encoding = t2 ? convert::TernaryEncoding::t2 : convert::TernaryEncoding::t1});
+  EXPECT_TRUE(made) << (made ? "" : made.error().message());
+  return target;
+}
+
+Model open_model(const std::string& file, bool t2) {
+  auto model = Loader().load(converted(file, t2));
+  if (!model) {
+    ADD_FAILURE() << model.error().message();
+    std::abort();
+  }
+  return std::move(*model);
+}
+
+std::vector<std::string> all_models() {
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(kModels)) {
+    if (entry.path().extension() == ".gguf") files.push_back(entry.path().filename().string());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+double logit_error(const float* a, const float* b, std::size_t n) {
+  double difference = 0, largest = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double d = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    if (!(d <= difference)) difference = d;  // a NaN is kept
+    largest = std::max(largest, std::abs(static_cast<double>(b[i])));
+  }
+  return difference / largest;
+}
+
+}  // namespace tsq::test

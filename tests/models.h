@@ -1,0 +1,42 @@
+// The tiny models of tests/data/models: converted once a process, with their golden logits.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tsq/model.h"
+
+namespace tsq::test {
+
+// One prompt of NAME.json: logits of position positions[k] are row `row` + k.
+struct GoldenPrompt {
+  std::vector<Token> tokens;
+  std::vector<std::size_t> positions;
+  std::size_t row;
+};
+
+struct Golden {
+  std::size_t vocab;
+  std::vector<GoldenPrompt> prompts;
+  std::vector<float> logits;
+
+  const float* row(std::size_t i) const { return logits.data() + i * vocab; }
+};
+
+// The golden values that serve tests/data/models/<file>: of the part of its name before the dot.
+Golden read_golden(const std::string& file);
+
+// The .tsq made from tests/data/models/<file>, ternary weights as t1 or t2.
+std::filesystem::path converted(const std::string& file, bool t2 = false);
+
+// The same, opened.
+Model open_model(const std::string& file, bool t2 = false);
+
+// Every .gguf of tests/data/models.
+std::vector<std::string> all_models();
+
+// max |a - b| / max |b|: the error metric of every comparison of logits.
+double logit_error(const float* a, const float* b, std::size_t n);
+
+}  // namespace tsq::test
