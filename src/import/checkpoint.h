@@ -1,0 +1,62 @@
+// A checkpoint of another program as named spans: what every importer produces and all that the
+// converter knows. (`import` is a keyword of C++20, so the namespace is `importer`.)
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/metadata.h"
+#include "format/file.h"
+#include "format/tokenizer_section.h"
+
+namespace tsq::importer {
+
+enum class SourceType : std::uint8_t {
+  f32,
+  f16,
+  bf16,
+  q8_0,
+  q4_0,
+  q4_1,
+  pq2_0,
+  ptq1_0,
+  tq1_0,
+  tq2_0,
+};
+
+// Rows follow each other without gaps; each is a whole number of the type's blocks. The importer
+// has checked that data holds exactly rows() rows.
+struct Tensor {
+  std::string_view name;
+  SourceType type = SourceType::f32;
+  std::uint32_t n_dims = 0;
+  std::array<std::uint64_t, 4> dims = {1, 1, 1, 1};  // dims[0] is the input side
+  std::span<const std::byte> data;
+  std::uint32_t rotation = format::kNoRotation;  // of the input side, index into the rotations
+
+  std::uint64_t cols() const { return dims[0]; }
+  std::uint64_t rows() const { return dims[1] * dims[2] * dims[3]; }
+};
+
+// Everything here views the bytes of the files it was read from; they must outlive it.
+struct Checkpoint {
+  Metadata metadata;
+  std::vector<Tensor> tensors;              // in the order of the files, names unique
+  std::vector<format::Rotation> rotations;  // each is used by at least one tensor
+  // Rotated ssm_out reads value heads in their grouped order (see rotation.h).
+  bool gdn_v_grouped = false;
+
+  std::optional<format::Vocabulary> vocabulary;
+  std::string no_vocabulary;       // why there is none
+  std::size_t dropped_merges = 0;  // merges whose parts or result are not tokens
+
+  std::vector<std::string> warnings;
+};
+
+}  // namespace tsq::importer

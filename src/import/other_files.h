@@ -1,0 +1,14 @@
+// What a file that is no GGUF is: people pass downloads that failed and files of other programs.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "tsq/error.h"
+
+namespace tsq::importer {
+
+// The error for bytes that do not start with GGUF's magic.
+Error not_gguf(std::span<const std::byte> bytes);
+
+}  // namespace tsq::importer

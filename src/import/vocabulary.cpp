@@ -1,0 +1,247 @@
+#include "import/vocabulary.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <unordered_map>
+
+#include "base/errorf.h"
+#include "import/keys.h"
+#include "tokenizer/byte_alphabet.h"
+
+namespace tsq::importer {
+namespace {
+
+using format::kNoToken;
+using format::PreTokenizer;
+using format::TokenType;
+using format::Vocabulary;
+
+constexpr char kModel[] = "tokenizer.ggml.model";
+constexpr char kPre[] = "tokenizer.ggml.pre";
+constexpr char kTokens[] = "tokenizer.ggml.tokens";
+constexpr char kTypes[] = "tokenizer.ggml.token_type";
+constexpr char kMerges[] = "tokenizer.ggml.merges";
+
+using IdsByText = std::unordered_map<std::string_view, std::uint32_t>;
+
+std::optional<PreTokenizer> pre_tokenizer(std::string_view name) {
+  if (name == "gpt-2" || name == "gpt2") return PreTokenizer::gpt2;
+  if (name == "smollm") return PreTokenizer::smollm;
+  if (name == "qwen2") return PreTokenizer::qwen2;
+  return std::nullopt;
+}
+
+// Why tsq cannot run this tokenizer; empty if it can.
+Result<std::string> why_unsupported(const Metadata& metadata) {
+  if (!metadata.find(kModel)) return std::string("the file holds no tokenizer");
+  const auto model = metadata.require_string(kModel);
+  if (!model) return model.error();
+  if (*model != "gpt2") {
+    return stringf("tokenizer model '%s' is not supported, gpt2 (byte-level BPE) is",
+                   printable(*model).c_str());
+  }
+  // The default of other engines is a split pattern of its own, not that of GPT-2.
+  if (!metadata.find(kPre)) {
+    return stringf("key '%s' is missing, so how text is split is unknown", kPre);
+  }
+  const auto pre = metadata.require_string(kPre);
+  if (!pre) return pre.error();
+  if (!pre_tokenizer(*pre)) {
+    return stringf("pre-tokenizer '%s' is not supported, gpt-2 smollm qwen2 are",
+                   printable(*pre).c_str());
+  }
+  return std::string();
+}
+
+Result<std::vector<std::string_view>> read_strings(const Metadata& metadata, const char* key) {
+  const Value* value = metadata.find(key);
+  if (!value) return errorf(ErrorCode::damaged, "key '%s' is missing, the tokenizer needs it", key);
+  auto strings = value->as_strings();
+  if (!strings) return wrong_type(key, *value, "an array of strings");
+  return std::move(*strings);
+}
+
+Result<std::vector<TokenType>> read_types(const Metadata& metadata, std::size_t n_tokens) {
+  const Value* value = metadata.find(kTypes);
+  if (!value) return std::vector<TokenType>(n_tokens, TokenType::normal);
+  const auto numbers = value->as_i64s();
+  if (!numbers) return wrong_type(kTypes, *value, "an array of integers");
+  if (numbers->size() != n_tokens) {
+    return errorf(ErrorCode::damaged, "key '%s' holds %zu types for %zu tokens", kTypes,
+                  numbers->size(), n_tokens);
+  }
+  std::vector<TokenType> types;
+  types.reserve(n_tokens);
+  for (std::size_t i = 0; i < n_tokens; ++i) {
+    const std::int64_t number = (*numbers)[i];
+    if (number < 0 || number > 6) {
+      return errorf(ErrorCode::damaged, "key '%s' holds %" PRId64 " at %zu, expected 0 to 6",
+                    kTypes, number, i);
+    }
+    types.push_back(static_cast<TokenType>(number));
+  }
+  return types;
+}
+
+// Whether the token is written in GPT-2's byte alphabet, not as plain text.
+bool is_encoded(TokenType type) {
+  return type == TokenType::normal || type == TokenType::unused || type == TokenType::byte ||
+         type == TokenType::undefined;
+}
+
+void add_tokens(Checkpoint& checkpoint, const std::vector<std::string_view>& texts,
+                Vocabulary& vocabulary) {
+  std::size_t outside = 0;
+  vocabulary.tokens.reserve(texts.size());
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const bool encoded = is_encoded(vocabulary.types[i]);
+    auto bytes = encoded ? bytes_from_gpt2_alphabet(texts[i]) : std::nullopt;
+    if (encoded && !bytes) ++outside;
+    vocabulary.tokens.push_back(bytes ? std::move(*bytes) : std::string(texts[i]));
+  }
+  if (outside == 0) return;
+  checkpoint.warnings.push_back(stringf(
+      "%zu tokens are not written in the byte alphabet and are taken as plain text", outside));
+}
+
+// "left right", split at the first space that has something before it.
+std::optional<Vocabulary::Merge> read_merge(std::string_view line, const IdsByText& ids) {
+  const std::size_t space = line.find(' ', 1);
+  if (space == std::string_view::npos) return std::nullopt;
+  const std::string_view left = line.substr(0, space), right = line.substr(space + 1);
+  const auto id_of = [&](std::string_view text) {
+    const auto found = ids.find(text);
+    return found == ids.end() ? kNoToken : found->second;
+  };
+  const Vocabulary::Merge merge = {id_of(left), id_of(right),
+                                   id_of(std::string(left) + std::string(right))};
+  if (merge.left == kNoToken || merge.right == kNoToken || merge.result == kNoToken) {
+    return std::nullopt;
+  }
+  return merge;
+}
+
+void add_merges(Checkpoint& checkpoint, const std::vector<std::string_view>& lines,
+                const IdsByText& ids, Vocabulary& vocabulary) {
+  vocabulary.merges.reserve(lines.size());
+  for (const std::string_view line : lines) {
+    if (const auto merge = read_merge(line, ids)) {
+      vocabulary.merges.push_back(*merge);
+    } else {
+      ++checkpoint.dropped_merges;
+    }
+  }
+}
+
+// The id under this key: kNoToken where it is absent or all ones, which some writers mean by none.
+Result<std::uint32_t> read_id(const Metadata& metadata, const char* key, std::size_t n_tokens) {
+  const Value* value = metadata.find(key);
+  if (!value) return kNoToken;
+  const auto id = value->as_i64();
+  if (!id) return wrong_type(key, *value, "a token id");
+  if (*id == -1 || *id == kNoToken) return kNoToken;
+  if (*id < 0 || static_cast<std::uint64_t>(*id) >= n_tokens) {
+    return errorf(ErrorCode::damaged, "key '%s' is %" PRId64 ", there are %zu tokens", key, *id,
+                  n_tokens);
+  }
+  return static_cast<std::uint32_t>(*id);
+}
+
+Result<bool> read_flag(const Metadata& metadata, const char* key) {
+  const Value* value = metadata.find(key);
+  if (!value) return false;
+  const auto flag = value->as_bool();
+  if (!flag) return wrong_type(key, *value, "a boolean");
+  return *flag;
+}
+
+void add_end_token(Vocabulary& vocabulary, std::uint32_t id) {
+  auto& ends = vocabulary.end_tokens;
+  if (id != kNoToken && std::find(ends.begin(), ends.end(), id) == ends.end()) ends.push_back(id);
+}
+
+Result<void> add_special_tokens(Checkpoint& checkpoint, const IdsByText& ids,
+                                Vocabulary& vocabulary) {
+  const Metadata& metadata = checkpoint.metadata;
+  const std::size_t n = vocabulary.tokens.size();
+  std::uint32_t end_of_turn = kNoToken, end_of_message = kNoToken;
+  const struct {
+    const char* key;
+    std::uint32_t* id;
+  } kIds[] = {
+      {"tokenizer.ggml.bos_token_id", &vocabulary.bos},
+      {"tokenizer.ggml.eos_token_id", &vocabulary.eos},
+      {"tokenizer.ggml.unknown_token_id", &vocabulary.unknown},
+      {"tokenizer.ggml.padding_token_id", &vocabulary.padding},
+      {"tokenizer.ggml.eot_token_id", &end_of_turn},
+      {"tokenizer.ggml.eom_token_id", &end_of_message},
+  };
+  for (const auto& [key, target] : kIds) {
+    const auto id = read_id(metadata, key, n);
+    if (!id) return id.error();
+    *target = *id;
+  }
+  for (const std::uint32_t id : {vocabulary.eos, end_of_turn, end_of_message}) {
+    add_end_token(vocabulary, id);
+  }
+  // Ends of a turn that files often leave out of their keys.
+  for (const char* text : {"<|im_end|>", "<|endoftext|>", "<|eot_id|>"}) {
+    const auto found = ids.find(text);
+    if (found != ids.end() && vocabulary.types[found->second] == TokenType::control) {
+      add_end_token(vocabulary, found->second);
+    }
+  }
+
+  const auto add_bos = read_flag(metadata, "tokenizer.ggml.add_bos_token");
+  if (!add_bos) return add_bos.error();
+  const auto add_eos = read_flag(metadata, "tokenizer.ggml.add_eos_token");
+  if (!add_eos) return add_eos.error();
+  if (*add_bos && vocabulary.bos == kNoToken) {
+    checkpoint.warnings.push_back(
+        "the tokenizer asks for a BOS token and names none: none is added");
+  }
+  if (*add_eos && vocabulary.eos == kNoToken) {
+    checkpoint.warnings.push_back(
+        "the tokenizer asks for an EOS token and names none: none is added");
+  }
+  vocabulary.add_bos = *add_bos && vocabulary.bos != kNoToken;
+  vocabulary.add_eos = *add_eos && vocabulary.eos != kNoToken;
+  return {};
+}
+
+}  // namespace
+
+Result<void> read_vocabulary(Checkpoint& checkpoint) {
+  const Metadata& metadata = checkpoint.metadata;
+  const auto reason = why_unsupported(metadata);
+  if (!reason) return reason.error();
+  checkpoint.no_vocabulary = *reason;
+  if (!reason->empty()) return {};
+
+  const auto texts = read_strings(metadata, kTokens);
+  if (!texts) return texts.error();
+  if (texts->empty() || texts->size() >= kNoToken) {
+    return errorf(ErrorCode::damaged, "key '%s' holds %zu tokens, expected 1 to 2^32 - 2", kTokens,
+                  texts->size());
+  }
+  auto types = read_types(metadata, texts->size());
+  if (!types) return types.error();
+  const auto lines = read_strings(metadata, kMerges);
+  if (!lines) return lines.error();
+
+  Vocabulary vocabulary;
+  vocabulary.pre_tokenizer = *pre_tokenizer(*metadata.find(kPre)->as_string());
+  vocabulary.types = std::move(*types);
+  add_tokens(checkpoint, *texts, vocabulary);
+  IdsByText ids;
+  ids.reserve(texts->size());
+  for (std::uint32_t i = 0; i < texts->size(); ++i) ids.emplace((*texts)[i], i);
+  add_merges(checkpoint, *lines, ids, vocabulary);
+  if (const auto special = add_special_tokens(checkpoint, ids, vocabulary); !special) {
+    return special.error();
+  }
+  checkpoint.vocabulary = std::move(vocabulary);
+  return {};
+}
+
+}  // namespace tsq::importer

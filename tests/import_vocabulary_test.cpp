@@ -1,0 +1,233 @@
+// The tokenizer keys of a GGUF as a vocabulary.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "gguf_builder.h"
+#include "import/gguf.h"
+
+namespace tsq {
+namespace {
+
+using format::kNoToken;
+using format::PreTokenizer;
+using format::TokenType;
+using gguf::GgufBuilder;
+
+Result<importer::Checkpoint> parse(const std::vector<std::byte>& file) {
+  const importer::Bytes parts[] = {file};
+  return importer::parse_gguf(parts);
+}
+
+// Ġ is the space, Ċ the line feed in GPT-2's alphabet.
+GgufBuilder sample() {
+  GgufBuilder file;
+  file.set("tokenizer.ggml.model", gguf::text("gpt2"));
+  file.set("tokenizer.ggml.pre", gguf::text("smollm"));
+  file.set("tokenizer.ggml.tokens", gguf::texts({"<|endoftext|>", "<|im_end|>", "a", "b", "Ġ", "Ċ",
+                                                 "ab", "Ġab", "<think>Ġ", "<|eot_id|>"}));
+  file.set("tokenizer.ggml.token_type", gguf::i32s({3, 3, 1, 1, 1, 1, 1, 1, 4, 1}));
+  file.set("tokenizer.ggml.merges", gguf::texts({"a b", "Ġ ab", "b a", "x y", "ab", "Ġ Ċ"}));
+  file.set("tokenizer.ggml.bos_token_id", gguf::u32(0));
+  file.set("tokenizer.ggml.eos_token_id", gguf::u32(1));
+  file.set("tokenizer.ggml.unknown_token_id", gguf::u32(0));
+  file.set("tokenizer.ggml.padding_token_id", gguf::u32(9));
+  file.set("tokenizer.ggml.add_bos_token", gguf::boolean(true));
+  return file;
+}
+
+TEST(Vocabulary, HoldsBytesTypesMergesAndIds) {
+  const auto file = sample().build();
+  const auto checkpoint = parse(file);
+  ASSERT_TRUE(checkpoint) << checkpoint.error().message();
+  ASSERT_TRUE(checkpoint->vocabulary) << checkpoint->no_vocabulary;
+  const auto& vocabulary = *checkpoint->vocabulary;
+  EXPECT_EQ(vocabulary.pre_tokenizer, PreTokenizer::smollm);
+  EXPECT_EQ(vocabulary.tokens,
+            (std::vector<std::string>{"<|endoftext|>", "<|im_end|>", "a", "b", " ", "\n", "ab",
+                                      " ab", "<think>Ġ", "<|eot_id|>"}));
+  EXPECT_EQ(vocabulary.types[0], TokenType::control);
+  EXPECT_EQ(vocabulary.types[8], TokenType::user_defined);
+  EXPECT_EQ(vocabulary.types[9], TokenType::normal);
+  ASSERT_EQ(vocabulary.merges.size(), 2u);
+  EXPECT_EQ(vocabulary.merges[0].left, 2u);
+  EXPECT_EQ(vocabulary.merges[0].right, 3u);
+  EXPECT_EQ(vocabulary.merges[0].result, 6u);
+  EXPECT_EQ(vocabulary.merges[1].left, 4u);
+  EXPECT_EQ(vocabulary.merges[1].right, 6u);
+  EXPECT_EQ(vocabulary.merges[1].result, 7u);
+  EXPECT_EQ(checkpoint->dropped_merges, 4u);
+  EXPECT_EQ(vocabulary.bos, 0u);
+  EXPECT_EQ(vocabulary.eos, 1u);
+  EXPECT_EQ(vocabulary.unknown, 0u);
+  EXPECT_EQ(vocabulary.padding, 9u);
+  EXPECT_TRUE(vocabulary.add_bos);
+  EXPECT_FALSE(vocabulary.add_eos);
+  // eos, then <|endoftext|> by its text; <|eot_id|> is not a control token here.
+  EXPECT_EQ(vocabulary.end_tokens, (std::vector<std::uint32_t>{1, 0}));
+}
+
+TEST(Vocabulary, EndsOfTurnsCountOnce) {
+  auto file = sample();
+  file.set("tokenizer.ggml.eot_token_id", gguf::u32(9));
+  file.set("tokenizer.ggml.eom_token_id", gguf::u32(1));
+  const auto bytes = file.build();
+  const auto checkpoint = parse(bytes);
+  ASSERT_TRUE(checkpoint && checkpoint->vocabulary);
+  EXPECT_EQ(checkpoint->vocabulary->end_tokens, (std::vector<std::uint32_t>{1, 9, 0}));
+}
+
+TEST(Vocabulary, KnowsItsPreTokenizers) {
+  for (const auto& [name, expected] :
+       {std::pair{"gpt-2", PreTokenizer::gpt2}, std::pair{"gpt2", PreTokenizer::gpt2},
+        std::pair{"smollm", PreTokenizer::smollm}, std::pair{"qwen2", PreTokenizer::qwen2}}) {
+    auto file = sample();
+    file.set("tokenizer.ggml.pre", gguf::text(name));
+    const auto bytes = file.build();
+    const auto checkpoint = parse(bytes);
+    ASSERT_TRUE(checkpoint && checkpoint->vocabulary) << name;
+    EXPECT_EQ(checkpoint->vocabulary->pre_tokenizer, expected) << name;
+  }
+}
+
+// The model can still be converted: the checkpoint has no vocabulary, and says why.
+TEST(Vocabulary, UnsupportedTokenizersLeaveTheModel) {
+  const auto reason_without = [](const std::function<void(GgufBuilder&)>& change) {
+    auto file = sample();
+    change(file);
+    const auto bytes = file.build();
+    const auto checkpoint = parse(bytes);
+    EXPECT_TRUE(checkpoint);
+    EXPECT_FALSE(checkpoint->vocabulary);
+    return checkpoint->no_vocabulary;
+  };
+  const auto has = [](const std::string& text, const char* fragment) {
+    return text.find(fragment) != std::string::npos;
+  };
+  EXPECT_TRUE(
+      has(reason_without([](auto& f) { f.erase("tokenizer.ggml.model"); }), "no tokenizer"));
+  EXPECT_TRUE(
+      has(reason_without([](auto& f) { f.set("tokenizer.ggml.model", gguf::text("llama")); }),
+          "'llama'"));
+  EXPECT_TRUE(
+      has(reason_without([](auto& f) { f.set("tokenizer.ggml.pre", gguf::text("llama-bpe")); }),
+          "'llama-bpe'"));
+  EXPECT_TRUE(
+      has(reason_without([](auto& f) { f.set("tokenizer.ggml.pre", gguf::text("default")); }),
+          "'default'"));
+  EXPECT_TRUE(has(reason_without([](auto& f) { f.erase("tokenizer.ggml.pre"); }),
+                  "'tokenizer.ggml.pre' is missing"));
+}
+
+TEST(Vocabulary, TypesAndIdsMayBeLeftOut) {
+  auto file = sample();
+  for (const char* key : {"tokenizer.ggml.token_type", "tokenizer.ggml.bos_token_id",
+                          "tokenizer.ggml.unknown_token_id", "tokenizer.ggml.add_bos_token"}) {
+    file.erase(key);
+  }
+  file.set("tokenizer.ggml.eos_token_id", gguf::u32(0xffffffff));
+  file.set("tokenizer.ggml.padding_token_id", gguf::i32(-1));
+  const auto bytes = file.build();
+  const auto checkpoint = parse(bytes);
+  ASSERT_TRUE(checkpoint && checkpoint->vocabulary);
+  const auto& vocabulary = *checkpoint->vocabulary;
+  EXPECT_EQ(vocabulary.types, std::vector<TokenType>(10, TokenType::normal));
+  EXPECT_EQ(vocabulary.bos, kNoToken);
+  EXPECT_EQ(vocabulary.eos, kNoToken);
+  EXPECT_EQ(vocabulary.unknown, kNoToken);
+  EXPECT_EQ(vocabulary.padding, kNoToken);
+  EXPECT_FALSE(vocabulary.add_bos);
+  EXPECT_TRUE(vocabulary.end_tokens.empty());
+}
+
+TEST(Vocabulary, WarnsOfWhatItCannotDo) {
+  auto file = sample();
+  file.erase("tokenizer.ggml.bos_token_id");
+  file.set("tokenizer.ggml.tokens", gguf::texts({"<|endoftext|>", "<|im_end|>", "a", "b", " ", "日",
+                                                 "ab", "Ġab", "<think>Ġ", "<|eot_id|>"}));
+  const auto bytes = file.build();
+  const auto checkpoint = parse(bytes);
+  ASSERT_TRUE(checkpoint && checkpoint->vocabulary);
+  EXPECT_FALSE(checkpoint->vocabulary->add_bos);
+  EXPECT_EQ(checkpoint->vocabulary->tokens[5], "日");
+  ASSERT_EQ(checkpoint->warnings.size(), 2u);
+  EXPECT_NE(checkpoint->warnings[0].find("2 tokens"), std::string::npos);
+  EXPECT_NE(checkpoint->warnings[1].find("BOS"), std::string::npos);
+}
+
+struct Broken {
+  const char* name;
+  std::function<void(GgufBuilder&)> breaks;
+  std::vector<std::string> message;
+};
+void PrintTo(const Broken& broken, std::ostream* out) { *out << broken.name; }
+
+class BrokenVocabulary : public testing::TestWithParam<Broken> {};
+
+TEST_P(BrokenVocabulary, IsRefusedByName) {
+  auto builder = sample();
+  GetParam().breaks(builder);
+  const auto file = builder.build();
+  const auto checkpoint = parse(file);
+  ASSERT_FALSE(checkpoint);
+  EXPECT_EQ(checkpoint.error().code(), ErrorCode::damaged);
+  for (const std::string& fragment : GetParam().message) {
+    EXPECT_NE(checkpoint.error().message().find(fragment), std::string::npos)
+        << "no '" << fragment << "' in: " << checkpoint.error().message();
+  }
+}
+
+const Broken kBroken[] = {
+    {"model_type",
+     [](auto& f) { f.set("tokenizer.ggml.model", gguf::u32(1)); },
+     {"'tokenizer.ggml.model' is u32"}},
+    {"no_tokens",
+     [](auto& f) { f.erase("tokenizer.ggml.tokens"); },
+     {"'tokenizer.ggml.tokens' is missing"}},
+    {"empty_tokens",
+     [](auto& f) { f.set("tokenizer.ggml.tokens", gguf::texts({})); },
+     {"'tokenizer.ggml.tokens' holds 0 tokens"}},
+    {"tokens_type",
+     [](auto& f) { f.set("tokenizer.ggml.tokens", gguf::i32s({1})); },
+     {"'tokenizer.ggml.tokens' is array of i32", "array of strings"}},
+    {"no_merges",
+     [](auto& f) { f.erase("tokenizer.ggml.merges"); },
+     {"'tokenizer.ggml.merges' is missing"}},
+    {"types_short",
+     [](auto& f) {
+       f.set("tokenizer.ggml.token_type", gguf::i32s({1, 1}));
+     },
+     {"'tokenizer.ggml.token_type' holds 2 types for 10 tokens"}},
+    {"types_range",
+     [](auto& f) {
+       f.set("tokenizer.ggml.token_type", gguf::i32s({3, 3, 1, 1, 1, 7, 1, 1, 4, 1}));
+     },
+     {"'tokenizer.ggml.token_type' holds 7 at 5", "0 to 6"}},
+    {"bos",
+     [](auto& f) { f.set("tokenizer.ggml.bos_token_id", gguf::u32(10)); },
+     {"'tokenizer.ggml.bos_token_id' is 10", "10 tokens"}},
+    {"eos",
+     [](auto& f) { f.set("tokenizer.ggml.eos_token_id", gguf::i32(-2)); },
+     {"'tokenizer.ggml.eos_token_id' is -2"}},
+    {"eot",
+     [](auto& f) { f.set("tokenizer.ggml.eot_token_id", gguf::u32(99)); },
+     {"'tokenizer.ggml.eot_token_id' is 99"}},
+    {"eom",
+     [](auto& f) { f.set("tokenizer.ggml.eom_token_id", gguf::u32(99)); },
+     {"'tokenizer.ggml.eom_token_id' is 99"}},
+    {"pad",
+     [](auto& f) { f.set("tokenizer.ggml.padding_token_id", gguf::text("x")); },
+     {"'tokenizer.ggml.padding_token_id' is string"}},
+    {"unknown",
+     [](auto& f) { f.set("tokenizer.ggml.unknown_token_id", gguf::u32(99)); },
+     {"'tokenizer.ggml.unknown_token_id' is 99"}},
+    {"add_bos",
+     [](auto& f) { f.set("tokenizer.ggml.add_bos_token", gguf::u32(1)); },
+     {"'tokenizer.ggml.add_bos_token' is u32", "boolean"}},
+};
+
+INSTANTIATE_TEST_SUITE_P(Every, BrokenVocabulary, testing::ValuesIn(kBroken),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+}  // namespace
+}  // namespace tsq
