@@ -1,0 +1,47 @@
+// One checkpoint of another program into one .tsq file, without losing a value.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include "convert/summary.h"
+#include "format/file.h"
+#include "import/checkpoint.h"
+
+namespace tsq::convert {
+
+// How ternary tensors are stored. automatic is a fixed rule: t1.
+enum class TernaryEncoding : std::uint8_t { automatic, t1, t2 };
+
+struct Progress {
+  std::string_view tensor;                // the one at work
+  std::uint64_t bytes_done, bytes_total;  // of the source's tensors
+};
+
+struct ConvertOptions {
+  TernaryEncoding encoding = TernaryEncoding::automatic;
+  int threads = 1;
+  // Runs the model in the file at this path over a fixed text and says what it predicts; the state
+  // it returns may also be no_graph. Absent: the file says not_asked. Not called for a model
+  // without a tokenizer.
+  std::function<Result<format::TokenProbe>(const std::filesystem::path& temporary)> token_probe;
+  // Accept a model that predicts the probe's text no better than chance (its weights are random).
+  bool allow_random = false;
+  // Called before and while each tensor is written; false cancels.
+  std::function<bool(const Progress&)> progress;
+};
+
+// sources: a GGUF file, or any part, or all parts, of a split one. The target appears whole,
+// checked and with its probes, or not at all. invalid_argument: the target is one of the sources.
+Result<Summary> convert(std::span<const std::filesystem::path> sources,
+                        const std::filesystem::path& target, const ConvertOptions& options = {});
+
+// The same for a checkpoint in memory.
+Result<Summary> convert_checkpoint(const importer::Checkpoint& checkpoint,
+                                   const std::filesystem::path& target,
+                                   const ConvertOptions& options = {});
+
+}  // namespace tsq::convert

@@ -1,0 +1,169 @@
+#include "convert/plan.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <iterator>
+
+#include "base/errorf.h"
+#include "base/utf8.h"
+#include "import/blocks.h"
+
+namespace tsq::convert {
+namespace {
+
+using format::Encoding;
+using format::TensorRecord;
+
+// Gated DeltaNet: GGUF stores its value heads in an order that tsq does not keep.
+bool reorders_heads(std::string_view architecture) {
+  return architecture == "qwen35" || architecture == "qwen35moe" || architecture == "qwen3next";
+}
+
+Encoding encoding_of(const importer::Tensor& tensor, TernaryEncoding ternary) {
+  if (tensor.n_dims == 1) return Encoding::f32;
+  switch (tensor.type) {
+    case importer::SourceType::f32:
+      return Encoding::f32;
+    case importer::SourceType::f16:
+      return Encoding::f16;
+    case importer::SourceType::bf16:
+      return Encoding::bf16;
+    case importer::SourceType::q8_0:
+      return Encoding::q8;
+    case importer::SourceType::q4_0:
+    case importer::SourceType::q4_1:
+      return Encoding::q4;
+    case importer::SourceType::pq2_0:
+    case importer::SourceType::ptq1_0:
+    case importer::SourceType::tq1_0:
+    case importer::SourceType::tq2_0:
+      break;
+  }
+  return ternary == TernaryEncoding::t2 ? Encoding::t2 : Encoding::t1;
+}
+
+TensorRecord make_record(const importer::Tensor& tensor, TernaryEncoding ternary) {
+  TensorRecord record;
+  record.name = std::string(tensor.name);
+  record.encoding = encoding_of(tensor, ternary);
+  record.n_dims = tensor.n_dims;
+  record.dims = tensor.dims;
+  record.input_rotation = tensor.rotation;
+  if (tensor.type == importer::SourceType::q4_1 && record.encoding == Encoding::q4) {
+    record.flags = format::kFlagMinimum;
+  }
+  if (format::is_ternary(record.encoding)) {
+    record.scale_kind = format::ScaleKind::per_group;
+    record.activation_quant = format::ActivationQuant::per_group;
+  }
+  return record;
+}
+
+// The text without control characters and broken UTF-8.
+std::string model_name(std::string_view text) {
+  std::string name;
+  while (!text.empty()) {
+    const std::size_t length = utf8_sequence_length(text);
+    const auto first = static_cast<unsigned char>(text[0]);
+    if (length != 0 && first >= 0x20 && first != 0x7f) name += text.substr(0, length);
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return name;
+}
+
+Result<std::uint32_t> positive_u32(const Metadata& metadata, const std::string& key) {
+  const auto value = metadata.require_u64(key);
+  if (!value) return value.error();
+  if (*value == 0 || *value > UINT32_MAX) {
+    return errorf(ErrorCode::damaged, "key '%s' is %" PRIu64 ", expected 1 to 2^32 - 1",
+                  printable(key).c_str(), *value);
+  }
+  return static_cast<std::uint32_t>(*value);
+}
+
+Result<std::uint32_t> vocabulary_size(const importer::Checkpoint& checkpoint) {
+  const auto embedding = std::find_if(
+      checkpoint.tensors.begin(), checkpoint.tensors.end(),
+      [](const importer::Tensor& tensor) { return tensor.name == "token_embd.weight"; });
+  if (embedding == checkpoint.tensors.end()) {
+    return errorf(ErrorCode::damaged, "tensor 'token_embd.weight' is missing, a model has one");
+  }
+  const std::uint64_t rows = embedding->rows();
+  if (rows > UINT32_MAX) {
+    return errorf(ErrorCode::damaged,
+                  "tensor 'token_embd.weight' has %" PRIu64 " rows, expected one a token", rows);
+  }
+  if (checkpoint.vocabulary && checkpoint.vocabulary->tokens.size() != rows) {
+    return errorf(ErrorCode::damaged,
+                  "tensor 'token_embd.weight' has %" PRIu64
+                  " rows, the tokenizer has %zu tokens, expected as many",
+                  rows, checkpoint.vocabulary->tokens.size());
+  }
+  return static_cast<std::uint32_t>(rows);
+}
+
+Result<format::Header> make_header(const importer::Checkpoint& checkpoint) {
+  const auto architecture = checkpoint.metadata.require_string("general.architecture");
+  if (!architecture) return architecture.error();
+  if (reorders_heads(*architecture)) {
+    return errorf(ErrorCode::unsupported,
+                  "architecture '%s' (gated DeltaNet) is not supported yet: its value heads have "
+                  "to be put back into their natural order",
+                  printable(*architecture).c_str());
+  }
+  const std::string prefix(*architecture);
+  const auto hidden = positive_u32(checkpoint.metadata, prefix + ".embedding_length");
+  if (!hidden) return hidden.error();
+  const auto layers = positive_u32(checkpoint.metadata, prefix + ".block_count");
+  if (!layers) return layers.error();
+  const auto vocabulary = vocabulary_size(checkpoint);
+  if (!vocabulary) return vocabulary.error();
+
+  format::Header header;
+  header.hidden_size = *hidden;
+  header.num_layers = *layers;
+  header.vocab_size = *vocabulary;
+  const Value* name = checkpoint.metadata.find("general.name");
+  if (name) header.model_name = model_name(name->as_string().value_or(""));
+  return header;
+}
+
+// Keys whose content has its own section, or describes the files it came in.
+bool is_left_out(std::string_view key) {
+  static constexpr std::string_view kOwnSections[] = {
+      "tokenizer.ggml.tokens", "tokenizer.ggml.scores", "tokenizer.ggml.token_type",
+      "tokenizer.ggml.merges"};
+  return key.starts_with("prism.hadamard") || key.starts_with("split.") ||
+         std::find(std::begin(kOwnSections), std::end(kOwnSections), key) != std::end(kOwnSections);
+}
+
+}  // namespace
+
+Result<format::FileContents> plan(const importer::Checkpoint& checkpoint,
+                                  TernaryEncoding encoding) {
+  format::FileContents contents;
+  contents.rotations = checkpoint.rotations;
+  contents.tensors.reserve(checkpoint.tensors.size());
+  for (const importer::Tensor& tensor : checkpoint.tensors) {
+    contents.tensors.push_back(make_record(tensor, encoding));
+  }
+  auto header = make_header(checkpoint);
+  if (!header) return header.error();
+  contents.header = std::move(*header);
+
+  ByteWriter metadata;
+  for (const Entry& entry : checkpoint.metadata.entries()) {
+    if (is_left_out(entry.key)) continue;
+    write_entry(metadata, entry.key, entry.value);
+    ++contents.n_metadata;
+  }
+  contents.metadata = metadata.take();
+  if (checkpoint.vocabulary) {
+    auto section = format::build_tokenizer_section(*checkpoint.vocabulary);
+    if (!section) return section.error();
+    contents.tokenizer = std::move(*section);
+  }
+  return contents;
+}
+
+}  // namespace tsq::convert

@@ -1,0 +1,15 @@
+// What the .tsq file of a checkpoint will hold, before any tensor is read.
+#pragma once
+
+#include "convert/convert.h"
+#include "format/writer.h"
+#include "import/checkpoint.h"
+
+namespace tsq::convert {
+
+// contents.tensors[i] is the record of checkpoint.tensors[i]. unsupported: an architecture whose
+// tensors have to be reordered, which tsq does not do yet. damaged: keys that a model must have are
+// missing or contradict its tensors.
+Result<format::FileContents> plan(const importer::Checkpoint& checkpoint, TernaryEncoding encoding);
+
+}  // namespace tsq::convert

@@ -1,0 +1,19 @@
+// The rotation probes of a file that is being made.
+#pragma once
+
+#include <vector>
+
+#include "format/file.h"
+#include "import/checkpoint.h"
+
+namespace tsq::convert {
+
+// For each rotation some places in several of its tensors, at several rows and in several blocks of
+// H; values 0.
+std::vector<format::RotationProbe> rotation_probe_places(const importer::Checkpoint& checkpoint);
+
+// Fills in the un-rotated weights, from the source's values: so they witness the packing too.
+void fill_rotation_probes(const importer::Checkpoint& checkpoint,
+                          std::vector<format::RotationProbe>& probes);
+
+}  // namespace tsq::convert

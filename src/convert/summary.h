@@ -1,0 +1,47 @@
+// What a conversion did, computed from the records that were written.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/writer.h"
+#include "import/checkpoint.h"
+
+namespace tsq::convert {
+
+struct EncodingTotal {
+  format::Encoding encoding;
+  std::size_t tensors = 0;
+  std::uint64_t weights = 0;
+  std::uint64_t bytes = 0;  // bodies and scale arrays, padding of rows and inputs included
+};
+
+struct Summary {
+  std::uint64_t file_bytes = 0;
+  std::vector<EncodingTotal> encodings;  // ascending
+  std::uint64_t weights = 0, weight_bytes = 0;
+  std::uint64_t ternary_weights = 0, ternary_bytes = 0, ternary_zeros = 0;
+  // The bytes that the ternary tensors would take in t1 and in t2; one of them is ternary_bytes.
+  std::uint64_t ternary_bytes_as_t1 = 0, ternary_bytes_as_t2 = 0;
+
+  std::vector<format::Rotation> rotations;
+  std::size_t rotated_tensors = 0;
+
+  bool has_tokenizer = false;
+  std::string no_tokenizer;  // why there is none
+  std::size_t dropped_merges = 0;
+  format::TokenProbe token_probe;
+
+  std::vector<std::string> warnings;
+
+  double bits_per_weight() const;          // of the whole model
+  double bits_per_ternary_weight() const;  // 0 without ternary weights
+  double zero_rate() const;                // of the ternary weights
+};
+
+// contents: as the writer has filled it in.
+Summary summarize(const importer::Checkpoint& checkpoint, const format::FileContents& contents,
+                  std::uint64_t file_bytes, const format::TokenProbe& probe);
+
+}  // namespace tsq::convert

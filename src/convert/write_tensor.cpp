@@ -1,0 +1,195 @@
+#include "convert/write_tensor.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstring>
+#include <vector>
+
+#include "base/errorf.h"
+#include "import/blocks.h"
+
+namespace tsq::convert {
+namespace {
+
+constexpr std::uint64_t kChunkBytes = 4u << 20;  // packed at a time
+
+std::span<const std::byte> row_of(const importer::Tensor& tensor, std::uint64_t row) {
+  const std::uint64_t bytes = importer::row_bytes(tensor.type, tensor.cols());
+  return tensor.data.subspan(static_cast<std::size_t>(row * bytes),
+                             static_cast<std::size_t>(bytes));
+}
+
+Error not_finite(const importer::Tensor& tensor, std::uint64_t row) {
+  return errorf(ErrorCode::damaged,
+                "tensor '%s': row %" PRIu64 " holds a value that is infinite or not a number",
+                printable(tensor.name).c_str(), row);
+}
+
+// ---- dense ----
+
+// A row as the record stores it: the same blocks, or f32, with the padding of zeros behind.
+void pack_dense_row(const importer::Tensor& tensor, std::span<const std::byte> row, bool as_f32,
+                    std::span<std::byte> out) {
+  if (as_f32) {
+    std::vector<float> values(static_cast<std::size_t>(tensor.cols()));
+    importer::decode_row(tensor.type, row, values.data());
+    std::memcpy(out.data(), values.data(), values.size() * sizeof(float));
+  } else {
+    std::memcpy(out.data(), row.data(), row.size());
+  }
+}
+
+Result<void> write_dense(format::Writer& writer, const importer::Tensor& tensor,
+                         const format::TensorRecord& record,
+                         FunctionRef<Result<void>(std::uint64_t)> advance) {
+  const bool as_f32 = record.encoding == format::Encoding::f32;
+  const std::uint64_t out_bytes =
+      format::dense_row_bytes(record.encoding, record.flags, tensor.cols());
+  const std::uint64_t rows_at_once =
+      std::clamp<std::uint64_t>(kChunkBytes / out_bytes, 1, tensor.rows());
+  std::vector<std::byte> chunk(static_cast<std::size_t>(rows_at_once * out_bytes));
+  for (std::uint64_t first = 0; first < tensor.rows(); first += rows_at_once) {
+    const std::uint64_t n = std::min(rows_at_once, tensor.rows() - first);
+    for (std::uint64_t i = 0; i < n; ++i) {
+      const auto row = row_of(tensor, first + i);
+      if (!importer::row_is_finite(tensor.type, row)) return not_finite(tensor, first + i);
+      pack_dense_row(tensor, row, as_f32,
+                     std::span(chunk).subspan(static_cast<std::size_t>(i * out_bytes),
+                                              static_cast<std::size_t>(out_bytes)));
+    }
+    const auto done = std::span(chunk).first(static_cast<std::size_t>(n * out_bytes));
+    if (const auto appended = writer.append(done); !appended) return appended;
+    if (const auto go_on = advance(n * row_of(tensor, first).size()); !go_on) return go_on;
+  }
+  return writer.end_tensor({}, 0);
+}
+
+// ---- ternary ----
+
+enum class Fault { none, not_finite, not_ternary, not_lossless };
+
+struct Outcome {
+  Fault fault = Fault::none;
+  std::uint64_t row = 0;  // where the fault is
+  std::uint64_t zeros = 0;
+};
+
+// Packs row blocks of one tensor on one thread; allocates only when it is made.
+class BlockPacker {
+ public:
+  BlockPacker(const importer::Tensor& tensor, format::Encoding encoding)
+      : tensor_(tensor),
+        encoding_(encoding),
+        cols_(static_cast<std::size_t>(tensor.cols())),
+        groups_(cols_ / format::kGroup),
+        codes_(format::kRowBlock * cols_),
+        unpacked_codes_(codes_.size()),
+        scales_(format::kRowBlock * groups_),
+        unpacked_scales_(scales_.size()) {}
+
+  // Rows 32 block .. 32 block + 31 into body.
+  Outcome pack(std::uint64_t block, std::byte* body) {
+    const std::uint64_t first = block * format::kRowBlock;
+    const std::uint64_t n = std::min<std::uint64_t>(format::kRowBlock, tensor_.rows() - first);
+    std::fill(codes_.begin() + static_cast<std::ptrdiff_t>(n * cols_), codes_.end(), 1);
+    std::fill(scales_.begin() + static_cast<std::ptrdiff_t>(n * groups_), scales_.end(), 0);
+    Outcome outcome;
+    for (std::uint64_t i = 0; i < n; ++i) {
+      const auto row = row_of(tensor_, first + i);
+      std::uint8_t* codes = codes_.data() + i * cols_;
+      outcome.row = first + i;
+      if (!importer::row_is_finite(tensor_.type, row)) {
+        outcome.fault = Fault::not_finite;
+        return outcome;
+      }
+      if (!importer::decode_ternary_row(tensor_.type, row, codes, scales_.data() + i * groups_)) {
+        outcome.fault = Fault::not_ternary;
+        return outcome;
+      }
+      outcome.zeros += static_cast<std::uint64_t>(std::count(codes, codes + cols_, 1));
+    }
+    format::pack_row_block(encoding_, cols_, codes_.data(), scales_.data(), body);
+    if (!format::unpack_row_block(encoding_, cols_, body, unpacked_codes_.data(),
+                                  unpacked_scales_.data()) ||
+        codes_ != unpacked_codes_ || scales_ != unpacked_scales_) {
+      outcome.fault = Fault::not_lossless;
+    }
+    return outcome;
+  }
+
+ private:
+  const importer::Tensor& tensor_;
+  format::Encoding encoding_;
+  std::size_t cols_, groups_;
+  std::vector<std::uint8_t> codes_, unpacked_codes_;
+  std::vector<std::uint16_t> scales_, unpacked_scales_;
+};
+
+Error fault_error(const importer::Tensor& tensor, const Outcome& outcome) {
+  switch (outcome.fault) {
+    case Fault::not_finite:
+      return not_finite(tensor, outcome.row);
+    case Fault::not_ternary:
+      return errorf(ErrorCode::unsupported,
+                    "tensor '%s': row %" PRIu64
+                    " holds the code 3 (+2), expected 0 1 2 (-1 0 +1): it is not ternary",
+                    printable(tensor.name).c_str(), outcome.row);
+    case Fault::not_lossless:
+    case Fault::none:
+      break;
+  }
+  return errorf(ErrorCode::damaged,
+                "tensor '%s': the packed rows from %" PRIu64
+                " do not unpack to their source: this is a defect of tsq or of the machine",
+                printable(tensor.name).c_str(),
+                outcome.row / format::kRowBlock * format::kRowBlock);
+}
+
+Result<void> write_ternary(format::Writer& writer, const importer::Tensor& tensor,
+                           const format::TensorRecord& record, ThreadPool& pool,
+                           FunctionRef<Result<void>(std::uint64_t)> advance) {
+  const std::uint64_t n_blocks = (tensor.rows() + format::kRowBlock - 1) / format::kRowBlock;
+  const std::uint64_t block_bytes = format::row_block_bytes(record.encoding, tensor.cols());
+  const auto threads = static_cast<std::size_t>(pool.threads());
+  const std::uint64_t blocks_at_once =
+      std::min(n_blocks, std::max<std::uint64_t>(kChunkBytes / block_bytes, threads));
+
+  std::vector<BlockPacker> packers;
+  for (std::size_t t = 0; t < threads; ++t) packers.emplace_back(tensor, record.encoding);
+  std::vector<std::byte> chunk(static_cast<std::size_t>(blocks_at_once * block_bytes));
+  std::vector<Outcome> outcomes(static_cast<std::size_t>(blocks_at_once));
+  std::uint64_t zeros = 0;
+  for (std::uint64_t first = 0; first < n_blocks; first += blocks_at_once) {
+    const auto n = static_cast<std::size_t>(std::min(blocks_at_once, n_blocks - first));
+    pool.run([&](int thread) {
+      for (auto i = static_cast<std::size_t>(thread); i < n; i += threads) {
+        outcomes[i] = packers[static_cast<std::size_t>(thread)].pack(
+            first + i, chunk.data() + i * block_bytes);
+      }
+    });
+    for (std::size_t i = 0; i < n; ++i) {
+      if (outcomes[i].fault != Fault::none) return fault_error(tensor, outcomes[i]);
+      zeros += outcomes[i].zeros;
+    }
+    const auto done = std::span(chunk).first(static_cast<std::size_t>(n * block_bytes));
+    if (const auto appended = writer.append(done); !appended) return appended;
+    const std::uint64_t rows =
+        std::min<std::uint64_t>(n * format::kRowBlock, tensor.rows() - first * format::kRowBlock);
+    const auto go_on = advance(rows * importer::row_bytes(tensor.type, tensor.cols()));
+    if (!go_on) return go_on;
+  }
+  return writer.end_tensor({}, zeros);
+}
+
+}  // namespace
+
+Result<void> write_tensor(format::Writer& writer, const importer::Tensor& tensor,
+                          const format::TensorRecord& record, ThreadPool& pool,
+                          FunctionRef<Result<void>(std::uint64_t)> advance) {
+  if (format::is_ternary(record.encoding)) {
+    return write_ternary(writer, tensor, record, pool, advance);
+  }
+  return write_dense(writer, tensor, record, advance);
+}
+
+}  // namespace tsq::convert
