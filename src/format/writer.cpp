@@ -75,7 +75,7 @@ Result<std::vector<std::byte>> Writer::checked_front(const TokenProbe& probe) co
   HeaderBlock block;
   block.header = contents_.header;
   ByteWriter out;
-  out.pad_to(kHeaderBytes);
+  out.write_bytes(std::array<std::byte, kHeaderBytes>{});  // filled last
   const auto add_section = [&](Section section, std::uint64_t count, auto write) {
     out.pad_to(kAlignment);
     SectionEntry& entry = block.sections[section];
