@@ -54,6 +54,14 @@ Error as_argument(const Error& error) {
 
 Result<Writer> Writer::create(const std::filesystem::path& target, FileContents contents) {
   cut_model_name(contents.header.model_name);
+  for (std::size_t i = 0; i < contents.rotations.size(); ++i) {
+    const Rotation& rotation = contents.rotations[i];
+    const std::size_t words = (std::size_t{rotation.width} + 31) / 32;
+    if (!rotation.signs.empty() && rotation.signs.size() != words)
+      return errorf(ErrorCode::invalid_argument,
+                    "rotation %zu: %zu words of signs were given, expected %zu for a width of %u",
+                    i, rotation.signs.size(), words, rotation.width);
+  }
   const auto data_bytes = place_tensors(contents.tensors);
   if (!data_bytes) return data_bytes.error();
   const DerivedFields fields = derive_fields(contents.tensors, contents.rotations);
@@ -75,7 +83,7 @@ Result<std::vector<std::byte>> Writer::checked_front(const TokenProbe& probe) co
   HeaderBlock block;
   block.header = contents_.header;
   ByteWriter out;
-  out.write_bytes(std::array<std::byte, kHeaderBytes>{});  // filled last
+  out.write_bytes(std::vector<std::byte>(kHeaderBytes));  // filled last
   const auto add_section = [&](Section section, std::uint64_t count, auto write) {
     out.pad_to(kAlignment);
     SectionEntry& entry = block.sections[section];
