@@ -19,11 +19,12 @@ class ByteWriter {
   template <class T>
   requires std::is_arithmetic_v<T>
   void write(T value) {
-    const auto* bytes = reinterpret_cast<const std::byte*>(&value);
-    bytes_.insert(bytes_.end(), bytes, bytes + sizeof value);
+    write_bytes(std::as_bytes(std::span(&value, 1)));
   }
   void write_bytes(std::span<const std::byte> bytes) {
-    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+    if (bytes.empty()) return;
+    bytes_.resize(bytes_.size() + bytes.size());
+    std::memcpy(bytes_.data() + bytes_.size() - bytes.size(), bytes.data(), bytes.size());
   }
   void write_text(std::string_view text) { write_bytes(std::as_bytes(std::span(text))); }
   void pad_to(std::size_t alignment) {
