@@ -36,8 +36,55 @@ constexpr Kernels kScalar{.isa = Isa::scalar,
                           .attention_f32 = scalar::attention_f32,
                           .exp = scalar::exp};
 
-// The levels of this build, lowest first.
+#ifdef TSQ_KERNELS_X86
+constexpr Kernels kAvx2 = [] {
+  Kernels k = kScalar;  // what is not named below stays scalar
+  k.isa = Isa::avx2;
+  k.t2_gemm = avx2::t2_gemm;
+  k.t1_gemm = avx2::t1_gemm;
+  k.t2_gemm_f32 = avx2::t2_gemm_f32;
+  k.t1_gemm_f32 = avx2::t1_gemm_f32;
+  k.dense_gemm = avx2::dense_gemm;
+  k.fwht = avx2::fwht;
+  k.rotate = avx2::rotate;
+  k.unrotate = avx2::unrotate;
+  k.quantize = avx2::quantize;
+  k.rms_norm = avx2::rms_norm;
+  k.rope = avx2::rope;
+  k.silu_mul = avx2::silu_mul;
+  k.add = avx2::add;
+  k.to_f16 = avx2::to_f16;
+  k.from_f16 = avx2::from_f16;
+  k.attention_f16 = avx2::attention_f16;
+  k.attention_f32 = avx2::attention_f32;
+  k.exp = avx2::exp;
+  return k;
+}();
+
+constexpr Kernels kAvx512 = [] {
+  Kernels k = kAvx2;
+  k.isa = Isa::avx512;
+  k.t2_gemm = avx512::t2_gemm;
+  k.t1_gemm = avx512::t1_gemm;
+  k.t2_gemm_f32 = avx512::t2_gemm_f32;
+  k.t1_gemm_f32 = avx512::t1_gemm_f32;
+  k.dense_gemm = avx512::dense_gemm;
+  k.fwht = avx512::fwht;
+  k.rotate = avx512::rotate;
+  k.unrotate = avx512::unrotate;
+  k.quantize = avx512::quantize;
+  k.rms_norm = avx512::rms_norm;
+  k.silu_mul = avx512::silu_mul;
+  k.attention_f16 = avx512::attention_f16;
+  k.attention_f32 = avx512::attention_f32;
+  k.exp = avx512::exp;
+  return k;
+}();
+
+constexpr std::array kBuilt{&kScalar, &kAvx2, &kAvx512};  // the levels of this build, lowest first
+#else
 constexpr std::array kBuilt{&kScalar};
+#endif
 
 constexpr std::array kNames{std::string_view("scalar"), std::string_view("avx2"),
                             std::string_view("avx512")};

@@ -27,4 +27,36 @@ AttentionFn attention_f16, attention_f32;
 ExpFn exp;
 }  // namespace scalar
 
+namespace avx2 {
+TernaryGemmFn t2_gemm, t1_gemm;
+TernaryGemmF32Fn t2_gemm_f32, t1_gemm_f32;
+DenseGemmFn dense_gemm;
+FwhtFn fwht;
+RotateFn rotate;
+UnrotateFn unrotate;
+QuantizeFn quantize;
+RmsNormFn rms_norm;
+RopeFn rope;
+SiluMulFn silu_mul;
+AddFn add;
+ToF16Fn to_f16;
+FromF16Fn from_f16;
+AttentionFn attention_f16, attention_f32;
+ExpFn exp;
+}  // namespace avx2
+
+namespace avx512 {
+TernaryGemmFn t2_gemm, t1_gemm;
+TernaryGemmF32Fn t2_gemm_f32, t1_gemm_f32;
+DenseGemmFn dense_gemm;
+FwhtFn fwht;
+RotateFn rotate;
+UnrotateFn unrotate;
+QuantizeFn quantize;
+RmsNormFn rms_norm;
+SiluMulFn silu_mul;
+AttentionFn attention_f16, attention_f32;
+ExpFn exp;
+}  // namespace avx512
+
 }  // namespace tsq::kernels

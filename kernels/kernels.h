@@ -147,7 +147,7 @@ struct AttentionHead {
 using AttentionFn = void(const AttentionHead& head) noexcept;
 
 // The project's exp on n values (softmax of a sampler); relative error under 2e-7, exp(-inf) = 0,
-// results under the smallest normal are 0.
+// results under the smallest normal are 0. May be in place.
 using ExpFn = void(const float* x, std::size_t n, float* y) noexcept;
 
 // The CPU levels, lowest first.

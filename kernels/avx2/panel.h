@@ -1,0 +1,172 @@
+// y = W x for two columns or more: up to five groups of 32 rows are decoded to one byte a code,
+// which stay in L1 (20 KiB) while tiles of columns pass over them.
+//
+// Layout: codes[group][input / 4][row][input % 4], so a vector is one dword of 8 rows and meets
+// four inputs of a column, broadcast: no sum across lanes.
+// Overflow: a 16-bit lane gets 32 pairs of at most 2 * 2 * 127 a group: 16256 < 2^15.
+// Order: one fma a group, ascending; between panels the sums rest in y.
+// Registers for N = 4, of 16: sums 8, codes 2, x 1, product 1; the float sums wait in memory.
+#pragma once
+
+#include "kernels/avx2/simd.h"
+
+namespace tsq::kernels {
+namespace {
+
+constexpr std::size_t kPanelGroups = kT1Super;
+constexpr int kQuarters = kRowBlock / kWidth;  // vectors of a row block
+
+struct Panel {
+  alignas(64) std::uint8_t codes[kPanelGroups][kGroup / 4][kPlane];
+  alignas(64) float scales[kPanelGroups][kRowBlock];
+};
+
+// The outputs of one row block: 32 rows of some columns, fewer where the matrix ends.
+struct BlockOutputs {
+  float* data;
+  std::size_t stride;
+  std::size_t rows;  // from the block's first to the matrix' last
+
+  __m256i mask(int quarter) const {
+    const std::size_t before = static_cast<std::size_t>(quarter) * kWidth;
+    return first_lanes(rows > before ? rows - before : 0);
+  }
+  __m256 load(std::size_t column, int quarter) const {
+    return _mm256_maskload_ps(data + column * stride + quarter * kWidth, mask(quarter));
+  }
+  void store(std::size_t column, int quarter, __m256 v) const {
+    _mm256_maskstore_ps(data + column * stride + quarter * kWidth, mask(quarter), v);
+  }
+};
+
+inline BlockOutputs block_outputs(const TernaryMatrix& w, std::size_t block, Outputs y) {
+  const std::size_t row = block * kRowBlock;
+  return {y.data + row, y.stride, w.rows - row};
+}
+
+// N columns by the 16 rows of quarters `quarter` and `quarter` + 1.
+template <int N>
+void tile(const Panel& panel, int quarter, std::size_t first, std::size_t groups, const Q8Matrix& x,
+          std::size_t column, const BlockOutputs& y) {
+  const std::size_t x_groups = x.cols / kGroup;
+  __m256 acc[N][2];
+  for (int c = 0; c < N; ++c) {
+    for (int h = 0; h < 2; ++h) {
+      acc[c][h] = first == 0 ? _mm256_setzero_ps() : y.load(column + c, quarter + h);
+    }
+  }
+  for (std::size_t g = 0; g < groups; ++g) {
+    const std::size_t x_first = column * x_groups + first + g;  // of column 0 of the tile
+    __m256i sum[N][2];
+    for (int c = 0; c < N; ++c) sum[c][0] = sum[c][1] = _mm256_setzero_si256();
+    for (std::size_t k = 0; k < kGroup / 4; ++k) {
+      const std::uint8_t* codes = panel.codes[g][k] + quarter * 32;
+      const __m256i w0 = load(codes);
+      const __m256i w1 = load(codes + 32);
+      for (int c = 0; c < N; ++c) {
+        const __m256i xs = broadcast4(x.q + x_first * kGroup + c * x.cols + 4 * k);
+        sum[c][0] = dot2(sum[c][0], w0, xs);
+        sum[c][1] = dot2(sum[c][1], w1, xs);
+      }
+    }
+    for (int c = 0; c < N; ++c) {
+      const std::size_t x_group = x_first + c * x_groups;
+      const __m256i minus = _mm256_set1_epi32(x.sum[x_group]);
+      for (int h = 0; h < 2; ++h) {
+        const __m256i dot = _mm256_sub_epi32(widen(sum[c][h]), minus);
+        const __m256 scale = _mm256_mul_ps(_mm256_load_ps(panel.scales[g] + (quarter + h) * kWidth),
+                                           _mm256_set1_ps(x.scale[x_group]));
+        acc[c][h] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot), scale, acc[c][h]);
+      }
+    }
+  }
+  for (int c = 0; c < N; ++c) {
+    for (int h = 0; h < 2; ++h) y.store(column + c, quarter + h, acc[c][h]);
+  }
+}
+
+// With f32 activations: one fma chain a row, the weight from its code by a table in a register.
+template <int N>
+void tile(const Panel& panel, int quarter, std::size_t first, std::size_t groups,
+          const F32Matrix& x, std::size_t column, const BlockOutputs& y) {
+  const __m256 weights = _mm256_setr_ps(-1.0F, 0.0F, 1.0F, 2.0F, 0.0F, 0.0F, 0.0F, 0.0F);
+  __m256 acc[N][2];
+  for (int c = 0; c < N; ++c) {
+    for (int h = 0; h < 2; ++h) {
+      acc[c][h] = first == 0 ? _mm256_setzero_ps() : y.load(column + c, quarter + h);
+    }
+  }
+  for (std::size_t g = 0; g < groups; ++g) {
+    __m256 dot[N][2];
+    for (int c = 0; c < N; ++c) dot[c][0] = dot[c][1] = _mm256_setzero_ps();
+    for (std::size_t k = 0; k < kGroup / 4; ++k) {
+      const std::uint8_t* at = panel.codes[g][k] + quarter * 32;
+      __m256i codes[2] = {load(at), load(at + 32)};
+      const float* in = x.data + column * x.stride + (first + g) * kGroup + 4 * k;
+      for (int j = 0; j < 4; ++j) {
+        __m256 w[2];
+        for (int h = 0; h < 2; ++h) {
+          w[h] = _mm256_permutevar8x32_ps(weights, codes[h]);  // a lane's low three bits choose
+          codes[h] = _mm256_srli_epi32(codes[h], 8);
+        }
+        for (int c = 0; c < N; ++c) {
+          const __m256 xs = _mm256_set1_ps(in[c * x.stride + j]);
+          for (int h = 0; h < 2; ++h) dot[c][h] = _mm256_fmadd_ps(w[h], xs, dot[c][h]);
+        }
+      }
+    }
+    for (int c = 0; c < N; ++c) {
+      for (int h = 0; h < 2; ++h) {
+        const __m256 scale = _mm256_load_ps(panel.scales[g] + (quarter + h) * kWidth);
+        acc[c][h] = _mm256_fmadd_ps(dot[c][h], scale, acc[c][h]);
+      }
+    }
+  }
+  for (int c = 0; c < N; ++c) {
+    for (int h = 0; h < 2; ++h) y.store(column + c, quarter + h, acc[c][h]);
+  }
+}
+
+// Layout::decode(w, block, first, groups, panel) fills a panel; X is Q8Matrix or F32Matrix.
+template <class Layout, class X>
+void panel_gemm(const TernaryMatrix& w, RowRange rows, const X& x, Outputs y) {
+  Panel panel;
+  for (std::size_t block = rows.first / kRowBlock; block * kRowBlock < rows.last; ++block) {
+    const BlockOutputs out = block_outputs(w, block, y);
+    for (std::size_t first = 0; first < w.cols / kGroup; first += kPanelGroups) {
+      const std::size_t groups = min_size(kPanelGroups, w.cols / kGroup - first);
+      Layout::decode(w, block, first, groups, panel);
+      for (int q = 0; q < kQuarters; q += 2) {
+        std::size_t c = 0;
+        for (; c + 4 <= x.n; c += 4) tile<4>(panel, q, first, groups, x, c, out);
+        for (; c + 2 <= x.n; c += 2) tile<2>(panel, q, first, groups, x, c, out);
+        for (; c < x.n; ++c) tile<1>(panel, q, first, groups, x, c, out);
+      }
+    }
+  }
+}
+
+// One column: blocks from two places of the range together, two streams that the memory serves
+// better than one. Layout::gemv<S>(w, blocks, x, y) takes S blocks.
+template <class Layout>
+void stream_gemv(const TernaryMatrix& w, RowRange rows, const Q8Matrix& x, Outputs y) {
+  const std::size_t first = rows.first / kRowBlock;
+  const std::size_t last = (rows.last + kRowBlock - 1) / kRowBlock;
+  const std::size_t half = (last - first) / 2;
+  for (std::size_t b = first; b < first + half; ++b) {
+    const std::size_t blocks[2] = {b, b + half};
+    Layout::template gemv<2>(w, blocks, x, y);
+  }
+  if ((last - first) % 2 != 0) {
+    const std::size_t blocks[1] = {last - 1};
+    Layout::template gemv<1>(w, blocks, x, y);
+  }
+}
+
+constexpr std::size_t kAhead = 8192;  // bytes: how far ahead of its use a line is asked for
+inline void prefetch(const std::uint8_t* from) {
+  _mm_prefetch(reinterpret_cast<const char*>(from + kAhead), _MM_HINT_T0);
+}
+
+}  // namespace
+}  // namespace tsq::kernels

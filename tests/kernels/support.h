@@ -1,0 +1,300 @@
+// Seeded inputs, encoders written from the layouts' definition, memory that ends where the process
+// may not read, and the comparison of bits: what every kernel test needs.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/dispatch.h"
+#include "kernels/isa.h"
+
+namespace tsq::kernels::test {
+
+// n values whose last byte is the last one of a page; the page behind it is unmapped.
+template <class T>
+class Guarded {
+ public:
+  explicit Guarded(std::size_t n) : n_(n) {
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t used = (n * sizeof(T) + page - 1) / page * page;
+    mapped_ = used + page;
+    base_ = static_cast<std::byte*>(
+        mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (base_ == MAP_FAILED || mprotect(base_ + used, page, PROT_NONE) != 0) std::abort();
+    data_ = reinterpret_cast<T*>(base_ + used - n * sizeof(T));
+  }
+  Guarded(const Guarded& other) : Guarded(other.n_) {
+    std::memcpy(data_, other.data_, n_ * sizeof(T));
+  }
+  Guarded(Guarded&& other) noexcept
+      : base_(std::exchange(other.base_, nullptr)),
+        data_(other.data_),
+        n_(other.n_),
+        mapped_(other.mapped_) {}
+  Guarded& operator=(Guarded other) noexcept {
+    std::swap(base_, other.base_);
+    std::swap(data_, other.data_);
+    std::swap(n_, other.n_);
+    std::swap(mapped_, other.mapped_);
+    return *this;
+  }
+  ~Guarded() {
+    if (base_ != nullptr) munmap(base_, mapped_);
+  }
+
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  std::size_t size() const { return n_; }
+  T& operator[](std::size_t i) { return data_[i]; }
+  const T& operator[](std::size_t i) const { return data_[i]; }
+  T* begin() { return data_; }
+  T* end() { return data_ + n_; }
+  const T* begin() const { return data_; }
+  const T* end() const { return data_ + n_; }
+
+ private:
+  std::byte* base_;
+  T* data_;
+  std::size_t n_;
+  std::size_t mapped_;
+};
+
+// splitmix64: the same numbers with every standard library.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t bits() {
+    std::uint64_t z = state_ += 0x9E3779B97F4A7C15U;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
+    return z ^ (z >> 31);
+  }
+  int between(int low, int high) {
+    return low + static_cast<int>(bits() % static_cast<std::uint64_t>(high - low + 1));
+  }
+  // In [-1, 1), with exponents spread over 2^-8 to 1, so that sums round.
+  float real() {
+    const float unit = static_cast<float>(static_cast<std::int64_t>(bits()) >> 40) * 0x1p-23F;
+    return std::ldexp(unit, -between(0, 8));
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+inline Guarded<float> random_floats(std::size_t n, std::uint64_t seed) {
+  Guarded<float> x(n);
+  Random random(seed);
+  for (float& v : x) v = random.real();
+  return x;
+}
+
+// The value of an fp16, by definition.
+inline double half_value(std::uint16_t h) {
+  const int exponent = h >> 10 & 31;
+  const int fraction = h & 1023;
+  const double magnitude =
+      exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
+  return (h & 0x8000) != 0 ? -magnitude : magnitude;
+}
+
+// A random fp16 scale: of either sign, exponents 2^-8 to 2^-1.
+inline std::uint16_t random_half(Random& random) {
+  return static_cast<std::uint16_t>(random.between(0, 1) << 15 | random.between(7, 14) << 10 |
+                                    random.between(0, 1023));
+}
+
+// Ternary weights before encoding, row-major; scales are fp16 bits, one a row and group.
+struct Ternary {
+  std::size_t rows;
+  std::size_t cols;
+  std::vector<std::int8_t> weights;
+  std::vector<std::uint16_t> scales;
+
+  std::size_t groups() const { return cols / kGroup; }
+  // The code of a weight; padding rows hold weight 0.
+  unsigned code(std::size_t row, std::size_t col) const {
+    return row < rows ? static_cast<unsigned>(weights[row * cols + col] + 1) : 1U;
+  }
+  std::uint16_t scale(std::size_t row, std::size_t group) const {
+    return row < rows ? scales[row * groups() + group] : std::uint16_t{0};
+  }
+};
+
+// weight: -1, 0 or +1 for all of them; random where it is 2.
+inline Ternary make_ternary(std::size_t rows, std::size_t cols, std::uint64_t seed,
+                            int weight = 2) {
+  Random random(seed);
+  Ternary t{rows, cols, std::vector<std::int8_t>(rows * cols),
+            std::vector<std::uint16_t>(rows * cols / kGroup)};
+  for (auto& w : t.weights) {
+    w = static_cast<std::int8_t>(weight == 2 ? random.between(-1, 1) : weight);
+  }
+  for (auto& s : t.scales) s = random_half(random);
+  return t;
+}
+
+using Body = Guarded<std::byte>;
+
+inline void put16(std::vector<std::byte>& out, std::uint16_t value) {
+  out.push_back(static_cast<std::byte>(value & 255));
+  out.push_back(static_cast<std::byte>(value >> 8));
+}
+inline Body guarded(const std::vector<std::byte>& bytes) {
+  Body body(bytes.size());
+  std::memcpy(body.data(), bytes.data(), bytes.size());
+  return body;
+}
+
+// t2: per 32 rows and group, 32 scales, then for each of 8 chunks the four bytes of each row; byte
+// j, bits 2 p and 2 p + 1: input 16 chunk + 4 p + j.
+inline Body encode_t2(const Ternary& t) {
+  std::vector<std::byte> out;
+  for (std::size_t block = 0; block < t.rows; block += 32) {
+    for (std::size_t g = 0; g < t.groups(); ++g) {
+      for (std::size_t r = block; r < block + 32; ++r) put16(out, t.scale(r, g));
+      for (std::size_t c = 0; c < 8; ++c) {
+        for (std::size_t r = block; r < block + 32; ++r) {
+          for (std::size_t j = 0; j < 4; ++j) {
+            unsigned byte = 0;
+            for (std::size_t p = 0; p < 4; ++p) {
+              byte |= t.code(r, 128 * g + 16 * c + 4 * p + j) << (2 * p);
+            }
+            out.push_back(static_cast<std::byte>(byte));
+          }
+        }
+      }
+    }
+  }
+  return guarded(out);
+}
+
+inline std::byte t1_byte(const unsigned (&digits)[5]) {
+  unsigned q = 0;
+  for (const unsigned d : digits) q = 3 * q + d;
+  return static_cast<std::byte>((256 * q + 242) / 243);
+}
+
+// t1: per 32 rows, super-blocks of up to 5 groups: the scales of each group | two tail dwords of
+// each row, digit d of byte j of dword t being input 120 + 4 t + j of group d | per group six body
+// dwords of each row, digit d of byte j of dword c being input 20 c + 4 d + j.
+inline Body encode_t1(const Ternary& t) {
+  std::vector<std::byte> out;
+  for (std::size_t block = 0; block < t.rows; block += 32) {
+    for (std::size_t first = 0; first < t.groups(); first += 5) {
+      const std::size_t last = std::min(first + 5, t.groups());
+      for (std::size_t g = first; g < last; ++g) {
+        for (std::size_t r = block; r < block + 32; ++r) put16(out, t.scale(r, g));
+      }
+      for (std::size_t dword = 0; dword < 2; ++dword) {
+        for (std::size_t r = block; r < block + 32; ++r) {
+          for (std::size_t j = 0; j < 4; ++j) {
+            unsigned digits[5] = {1, 1, 1, 1, 1};
+            for (std::size_t g = first; g < last; ++g) {
+              digits[g - first] = t.code(r, 128 * g + 120 + 4 * dword + j);
+            }
+            out.push_back(t1_byte(digits));
+          }
+        }
+      }
+      for (std::size_t g = first; g < last; ++g) {
+        for (std::size_t c = 0; c < 6; ++c) {
+          for (std::size_t r = block; r < block + 32; ++r) {
+            for (std::size_t j = 0; j < 4; ++j) {
+              unsigned digits[5];
+              for (std::size_t d = 0; d < 5; ++d) {
+                digits[d] = t.code(r, 128 * g + 20 * c + 4 * d + j);
+              }
+              out.push_back(t1_byte(digits));
+            }
+          }
+        }
+      }
+    }
+  }
+  return guarded(out);
+}
+
+// n quantised columns; value: all of them +value or -value, column by column; random where 0.
+struct Q8 {
+  std::size_t n;
+  std::size_t cols;
+  Guarded<std::int8_t> q;
+  Guarded<float> scale;
+  Guarded<std::int32_t> sum;
+
+  Q8Matrix view() const { return {q.data(), scale.data(), sum.data(), n, cols}; }
+};
+inline Q8 make_q8(std::size_t n, std::size_t cols, std::uint64_t seed, int value = 0) {
+  Random random(seed);
+  Q8 x{n, cols, Guarded<std::int8_t>(n * cols), Guarded<float>(n * cols / kGroup),
+       Guarded<std::int32_t>(n * cols / kGroup)};
+  for (std::size_t i = 0; i < n * cols; ++i) {
+    const int sign = i / cols % 2 == 0 ? 1 : -1;
+    x.q[i] = static_cast<std::int8_t>(value == 0 ? random.between(-127, 127) : sign * value);
+    x.sum[i / kGroup] += x.q[i];
+  }
+  for (float& s : x.scale) s = std::fabs(random.real()) + 1e-3F;
+  return x;
+}
+
+// y for n columns of rows outputs, filled with a pattern that no kernel writes.
+inline Guarded<float> blank_outputs(std::size_t n) {
+  Guarded<float> y(n);
+  for (float& v : y) v = std::bit_cast<float>(0xFFABCDEFU);
+  return y;
+}
+
+template <class T>
+void expect_same_bits(const Guarded<T>& actual, const Guarded<T>& expected,
+                      const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  if (std::memcmp(actual.data(), expected.data(), actual.size() * sizeof(T)) == 0) return;
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    ASSERT_EQ(std::memcmp(&actual[i], &expected[i], sizeof(T)), 0)
+        << what << ": element " << i << " of " << actual.size() << " is " << +actual[i] << ", not "
+        << +expected[i];
+  }
+}
+
+// The levels to hold against scalar: whatever this CPU has above it. DispatchTest fails where one
+// of them has no table.
+inline std::vector<Isa> vector_isas() {
+  std::vector<Isa> isas;
+  for (const Isa isa : {Isa::avx2, Isa::avx512}) {
+    if (supports(detect_cpu(), isa)) isas.push_back(isa);
+  }
+  return isas;
+}
+
+class EveryIsa : public testing::TestWithParam<Isa> {
+ protected:
+  void SetUp() override {
+    k_ = table(GetParam());
+    ASSERT_NE(k_, nullptr) << isa_name(GetParam()) << " is not built, but this CPU has it";
+  }
+  const Kernels* k_ = nullptr;
+};
+
+inline std::string isa_of(const testing::TestParamInfo<Isa>& test) {
+  return std::string(isa_name(test.param));
+}
+
+#define TSQ_FOR_EVERY_ISA(Suite)                        \
+  GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Suite); \
+  INSTANTIATE_TEST_SUITE_P(Cpu, Suite, testing::ValuesIn(vector_isas()), isa_of)
+
+}  // namespace tsq::kernels::test
