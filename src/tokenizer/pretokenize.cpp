@@ -1,7 +1,12 @@
-// The split patterns are those of the models' tokenizer.json, run by PCRE2. White space is written
-// out as Unicode's White_Space, since PCRE2's \s adds U+180E. Every character fits one of the
-// alternatives, so an anchored match walks a text without gaps, and none of them can be tried in
-// more than linear time: a repeat gives characters back one by one, once, and needs no stack.
+// The split patterns are those of the models' tokenizer.json, run by PCRE2. Every character fits
+// one of the alternatives, so an anchored match walks a text without gaps, and none of them can be
+// tried in more than linear time: a repeat gives characters back one by one, once, and needs no
+// stack.
+//
+// The classes are those of Hugging Face tokenizers 0.23.3, compared over every code point. There
+// \p{L} and \p{N} are Unicode 16's, and cutting digits (smollm) goes by Unicode 17; PCRE2 10.42
+// knows Unicode 14, so what came later is written out, and any PCRE2 up to Unicode 16 gives the
+// same tokens. White space is White_Space written out: PCRE2's \s adds U+180E.
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "tokenizer/pretokenize.h"
 
@@ -16,38 +21,68 @@
 namespace tsq {
 namespace {
 
-#define TSQ_SPACE \
-  R"(\x09-\x0d\x20\x85\xa0\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})"
+constexpr char kSpace[] =
+    R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f})"
+    R"(\x{3000})";
+constexpr char kLetter[] =
+    R"(\p{L}\x{1c89}-\x{1c8a}\x{a7cb}-\x{a7cd}\x{a7da}-\x{a7dc}\x{105c0}-\x{105f3})"
+    R"(\x{10d4a}-\x{10d65}\x{10d6f}-\x{10d85}\x{10ec2}-\x{10ec4}\x{1123f}-\x{11240})"
+    R"(\x{11380}-\x{11389}\x{1138b}\x{1138e}\x{11390}-\x{113b5}\x{113b7}\x{113d1}\x{113d3})"
+    R"(\x{11bc0}-\x{11be0}\x{11f02}\x{11f04}-\x{11f10}\x{11f12}-\x{11f33}\x{1342f})"
+    R"(\x{13441}-\x{13446}\x{13460}-\x{143fa}\x{16100}-\x{1611d}\x{16d40}-\x{16d6c}\x{18cff})"
+    R"(\x{1b132}\x{1b155}\x{1df25}-\x{1df2a}\x{1e030}-\x{1e06d}\x{1e4d0}-\x{1e4eb})"
+    R"(\x{1e5d0}-\x{1e5ed}\x{1e5f0}\x{2b739}\x{2ebf0}-\x{2ee5d}\x{31350}-\x{323af})";
+constexpr char kNumber[] =
+    R"(\p{N}\x{10d40}-\x{10d49}\x{116d0}-\x{116e3}\x{11bf0}-\x{11bf9}\x{11f50}-\x{11f59})"
+    R"(\x{16130}-\x{16139}\x{16d70}-\x{16d79}\x{1ccf0}-\x{1ccf9}\x{1d2c0}-\x{1d2d3})"
+    R"(\x{1e4f0}-\x{1e4f9}\x{1e5f1}-\x{1e5fa})";
+constexpr char kNumberSince17[] = R"(\x{11de0}-\x{11de9}\x{16ff4}-\x{16ff6})";
+
+// In the patterns below S, L and N are the classes above.
 
 // 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-constexpr char kGpt2[] =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^)" TSQ_SPACE R"(\p{L}\p{N}]+)"
-    "|[" TSQ_SPACE "]+(?![^" TSQ_SPACE "])|[" TSQ_SPACE "]+";
+constexpr char kGpt2[] = "'s|'t|'re|'ve|'m|'ll|'d| ?[L]+| ?[N]+| ?[^SLN]+|[S]+(?![^S])|[S]+";
 
-// GPT-2's on what is left after each \p{N} was cut out as a piece: a number ends a text of its own.
-constexpr char kSmollm[] =
-    R"(\p{N}|'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?[^)" TSQ_SPACE R"(\p{L}\p{N}]+)"
-    "|[" TSQ_SPACE "]+(?![^" TSQ_SPACE R"(\p{N}])|[)" TSQ_SPACE "]+";
+// GPT-2's on what is left after each number character was cut out as a piece: so one of them ends
+// a text as far as white space is concerned.
+constexpr char kSmollm[] = "[N]|'s|'t|'re|'ve|'m|'ll|'d| ?[L]+| ?[^SLN]+|[S]+(?![^SN])|[S]+";
 
 // (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*
 // |\s*[\r\n]+|\s+(?!\S)|\s+
 constexpr char kQwen2[] =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^)" TSQ_SPACE
-    R"(\p{L}\p{N}]+[\r\n]*|[)" TSQ_SPACE R"(]*[\r\n]+)"
-    "|[" TSQ_SPACE "]+(?![^" TSQ_SPACE "])|[" TSQ_SPACE "]+";
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\nLN]?[L]+|[N]| ?[^SLN]+[\r\n]*"
+    "|[S]*[\r\n]+|[S]+(?![^S])|[S]+";
 
-#undef TSQ_SPACE
+std::string expand(std::string_view pattern, const std::string& number) {
+  std::string expanded;
+  for (const char c : pattern) {
+    switch (c) {
+      case 'S':
+        expanded += kSpace;
+        break;
+      case 'L':
+        expanded += kLetter;
+        break;
+      case 'N':
+        expanded += number;
+        break;
+      default:
+        expanded += c;
+    }
+  }
+  return expanded;
+}
 
-const char* pattern_of(format::PreTokenizer kind) {
+std::string pattern_of(format::PreTokenizer kind) {
   switch (kind) {
     case format::PreTokenizer::gpt2:
-      return kGpt2;
+      return expand(kGpt2, kNumber);
     case format::PreTokenizer::smollm:
-      return kSmollm;
+      return expand(kSmollm, std::string(kNumber) + kNumberSince17);
     case format::PreTokenizer::qwen2:
-      return kQwen2;
+      break;
   }
-  return kGpt2;  // not reached: the view holds one of them
+  return expand(kQwen2, kNumber);
 }
 
 Error pcre2_error(const char* what, int code) {
@@ -79,10 +114,10 @@ struct Splitter::Pattern {
 void Splitter::Free::operator()(Pattern* pattern) const { delete pattern; }
 
 Result<Splitter> Splitter::create(format::PreTokenizer kind, bool jit) {
-  const char* const pattern = pattern_of(kind);
+  const std::string pattern = pattern_of(kind);
   int error = 0;
   std::size_t offset = 0;
-  Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern), PCRE2_ZERO_TERMINATED,
+  Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
                           PCRE2_UTF | PCRE2_UCP | PCRE2_ANCHORED, &error, &offset, nullptr));
   if (!code) return pcre2_error("compile the split pattern", error);
   // Where there is no JIT, pcre2_match() interprets.
