@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/hash.h"
+#include "base/metadata.h"
 #include "format/probes.h"
 #include "format/reader.h"
 #include "format_files.h"
@@ -283,6 +284,17 @@ TEST(Writer, RefusesWhatTheReaderWouldRefuse) {
   c.tensors[kUp].encoding = Encoding::s34;
   EXPECT_EQ(create_error(c, ErrorCode::unsupported),
             "tensor 'blk.0.ffn_up.weight': needs 's34' (feature bit 0), which this build lacks");
+}
+
+TEST(Writer, RefusesKeysOfOtherSections) {
+  FileContents c = sample_contents();
+  ByteWriter metadata;
+  write_entry(metadata, "tokenizer.ggml.token_type", "x");
+  c.metadata = metadata.take();
+  c.n_metadata = 1;
+  EXPECT_EQ(create_error(c),
+            "metadata key 'tokenizer.ggml.token_type' is not allowed: its content belongs in the "
+            "tokenizer section");
 }
 
 TEST(Writer, CutsALongNameAtACharacter) {

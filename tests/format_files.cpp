@@ -95,7 +95,7 @@ FileContents sample_contents() {
   write_entry(metadata, "test.embedding_length", std::uint32_t{160});
   write_entry(metadata, "test.block_count", std::uint32_t{1});
   write_entry(metadata, "test.scale", 0.5f);
-  write_entry(metadata, "test.flag", true);
+  write_entry(metadata, "test.onoff", true);
   contents.n_metadata = 5;
   contents.metadata = metadata.take();
 
