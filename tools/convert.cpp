@@ -1,0 +1,117 @@
+#include "convert/convert.h"
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/errorf.h"
+#include "base/thread_pool.h"
+#include "commands.h"
+#include "engine/token_probe.h"
+#include "file_summary.h"
+#include "format/reader.h"
+#include "model_file.h"
+#include "support.h"
+
+namespace tsq::tool {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::vector<std::string> sources, named_sources;
+  std::string target;
+  std::string encoding = "auto";
+  int threads = 0;
+  bool no_probe = false;
+  bool allow_random = false;
+  bool force = false;
+};
+
+// A converted file may be made again; anything else that lies there was hardly meant.
+Result<void> check_target(const Options& options) {
+  std::error_code ignored;
+  const fs::path target = options.target;
+  const auto status = fs::status(target, ignored);
+  const auto refuse = [&](ErrorCode code, const char* found) {
+    return errorf(code, "%s: %s", options.target.c_str(), found);
+  };
+  if (fs::is_directory(status)) return refuse(ErrorCode::io, "a folder; name a file in it");
+  if (!fs::exists(status)) return {};
+  if (!fs::is_regular_file(status)) return refuse(ErrorCode::io, "not a regular file");
+  if (options.force || is_tsq(target) || fs::file_size(target, ignored) == 0) return {};
+  return refuse(ErrorCode::io, "exists and is no .tsq file; --force replaces it");
+}
+
+std::string result_text(const format::File& file, const convert::Summary& summary) {
+  std::string text = summary_text(file);
+  if (summary.ternary_weights > 0 && summary.ternary_bytes != summary.ternary_bytes_as_t2) {
+    const std::uint64_t as_t2 =
+        summary.file_bytes - summary.ternary_bytes + summary.ternary_bytes_as_t2;
+    text += stringf("%-13s --encoding t2 would weigh %s; CPUs without AVX-512 run it faster\n",
+                    "hint", human_bytes(as_t2).c_str());
+  }
+  return text;
+}
+
+int convert(const Options& options) {
+  if (const auto usable = check_target(options); !usable) return fail(usable.error());
+  std::vector<fs::path> sources(options.sources.begin(), options.sources.end());
+  sources.insert(sources.end(), options.named_sources.begin(), options.named_sources.end());
+  if (sources.empty()) return fail(errorf(ErrorCode::invalid_argument, "convert: SRC is required"));
+  ProgressBar bar("convert", ProgressBar::Unit::bytes);
+
+  convert::ConvertOptions how;
+  if (options.encoding == "t1") how.encoding = convert::TernaryEncoding::t1;
+  if (options.encoding == "t2") how.encoding = convert::TernaryEncoding::t2;
+  how.threads = options.threads > 0 ? std::min(options.threads, usable_threads()) : usable_cores();
+  how.allow_random = options.allow_random;
+  how.progress = [&](const convert::Progress& p) {
+    bar.update(p.bytes_done, p.bytes_total);
+    return true;
+  };
+  if (!options.no_probe) {
+    how.token_probe = [&](const fs::path& temporary) {
+      bar.restart("probe", ProgressBar::Unit::tokens);
+      return compute_token_probe(temporary, [&](int done, int total) {
+        bar.update(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(total));
+        return true;
+      });
+    };
+  }
+  const auto summary = convert::convert(sources, options.target, how);
+  bar.clear();
+  if (!summary) return fail(summary.error());
+  for (const std::string& warning : summary->warnings) warn("%s", warning.c_str());
+  if (summary->dropped_merges > 0)
+    warn("%zu merges of the tokenizer name tokens that do not exist; they are left out",
+         summary->dropped_merges);
+  if (!summary->has_tokenizer) warn("no tokenizer in the file: %s", summary->no_tokenizer.c_str());
+  const auto written = format::open(options.target);
+  if (!written) return fail(written.error());
+  return print(result_text(written->file, *summary)) ? kSuccess : kFailure;
+}
+
+}  // namespace
+
+void add_convert(CLI::App& app, int& exit_code) {
+  const auto options = std::make_shared<Options>();
+  Options& o = *options;
+  CLI::App* command =
+      app.add_subcommand("convert", "Make a .tsq file of a GGUF, without losing a value");
+  command->add_option("SRC", o.sources, "a GGUF file, or the parts of a split one (also --src)");
+  command->add_option("--src", o.named_sources)->group("");
+  command->add_option("-o,--output,--dst", o.target, "the .tsq file to write")->required();
+  command->add_option("--encoding", o.encoding, "of ternary weights: t1 is smaller, t2 faster")
+      ->check(CLI::IsMember({"auto", "t1", "t2"}))
+      ->capture_default_str();
+  command->add_option("-t,--threads", o.threads, "threads [one a physical core]");
+  command->add_flag("--no-probe", o.no_probe, "do not run the model to store what it says");
+  command->add_flag("--allow-random", o.allow_random,
+                    "accept a model that predicts no better than chance");
+  command->add_flag("--force", o.force, "replace an existing file of another kind");
+  command->callback([options, &exit_code] { exit_code = convert(*options); });
+}
+
+}  // namespace tsq::tool

@@ -1,0 +1,65 @@
+#include "engine.h"
+
+#include <cstdio>
+
+#include "base/errorf.h"
+#include "model_file.h"
+#include "support.h"
+#include "tsq/loader.h"
+
+namespace tsq::tool {
+
+void add_engine_options(CLI::App& command, EngineOptions& options) {
+  command.add_option("-m,--model", options.model, "a .tsq file [models/fairy-tales.tsq]");
+  command.add_option("-t,--threads", options.session.threads, "threads [one a physical core]");
+  command
+      .add_option("--activations", options.activations,
+                  "int8, or f32: slower, without the rounding of activations")
+      ->check(CLI::IsMember({"int8", "f32"}))
+      ->capture_default_str();
+}
+
+Result<Model> load_model(const EngineOptions& options) {
+  const auto path = model_path(options.model);
+  if (!path) return path.error();
+  auto model = Loader().load(*path);
+  if (!model) return with_convert_hint(model.error(), *path);
+  if (model->tokenizer() == nullptr)
+    return errorf(ErrorCode::unsupported, "%s: the file holds no tokenizer, so it cannot read text",
+                  path->c_str());
+  return model;
+}
+
+Result<Session> create_session(const Model& model, const EngineOptions& options) {
+  SessionOptions wanted = options.session;
+  wanted.activations = options.activations == "f32" ? Activations::f32 : Activations::int8;
+  auto session = Session::create(model, wanted);
+  if (session && session->threads() < wanted.threads)
+    warn("%d threads run, %d were asked for: this process has no more cores", session->threads(),
+         wanted.threads);
+  if (session && session->context() > model.context_length())
+    warn("a context of %d tokens, the model was trained for %d: expect it to lose the thread",
+         session->context(), model.context_length());
+  return session;
+}
+
+Result<std::vector<Token>> encode_text(const Tokenizer& tokenizer, std::string_view text,
+                                       bool parse_special) {
+  auto tokens = tokenizer.encode(text, {.add_special = false, .parse_special = parse_special});
+  if (tokens && tokenizer.adds_bos()) tokens->insert(tokens->begin(), *tokenizer.bos());
+  return tokens;
+}
+
+void describe(const Model& model, const Session& session, const EngineOptions& options) {
+  const std::string name(model.name()), architecture(model.architecture());
+  const auto level = cpu_level();
+  std::fprintf(stderr, "model      %s, %s, %d layers, %s\n", printable(name).c_str(),
+               printable(architecture).c_str(), model.n_layers(),
+               human_bytes(model.file_bytes()).c_str());
+  std::fprintf(stderr, "context    %d tokens, %s of cache and scratch\n", session.context(),
+               human_bytes(session.memory_bytes()).c_str());
+  std::fprintf(stderr, "compute    %s, %d thread%s, %s activations\n", level ? *level : "unknown",
+               session.threads(), session.threads() == 1 ? "" : "s", options.activations.c_str());
+}
+
+}  // namespace tsq::tool

@@ -1,0 +1,36 @@
+// The options of every command that runs a model, and what they open.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tsq/model.h"
+#include "tsq/session.h"
+#include "tsq/tokenizer.h"
+
+namespace tsq::tool {
+
+struct EngineOptions {
+  std::string model;  // empty: the model of this repository
+  std::string activations = "int8";
+  SessionOptions session;
+};
+
+// Declares -m, -t and --activations. The context differs by command.
+void add_engine_options(CLI::App& command, EngineOptions& options);
+
+// A model with a tokenizer, which every command needs.
+Result<Model> load_model(const EngineOptions& options);
+// Warns where fewer threads run than were asked for.
+Result<Session> create_session(const Model& model, const EngineOptions& options);
+
+// The tokens of a text that is to be continued: begun as the model wants it, and not ended.
+Result<std::vector<Token>> encode_text(const Tokenizer& tokenizer, std::string_view text,
+                                       bool parse_special = false);
+
+// Prints on stderr what runs and how.
+void describe(const Model& model, const Session& session, const EngineOptions& options);
+
+}  // namespace tsq::tool

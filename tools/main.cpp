@@ -1,0 +1,75 @@
+// tsq: runs, converts and examines ternary language models.
+#include <cstdio>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "arguments.h"
+#include "base/errorf.h"
+#include "commands.h"
+#include "support.h"
+
+namespace tsq::tool {
+namespace {
+
+// What CLI11 found wrong, in the words and with the exit code of every other error.
+int fail_usage(const CLI::App& app, const CLI::ParseError& error) {
+  const auto used = app.get_subcommands();
+  const std::string name = used.empty() ? "" : used[0]->get_name();
+  std::string message = lower_first(error.what());
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    const std::string first = app.remaining(true).front();
+    message = (first.starts_with('-') ? "unknown option '" : "unexpected argument '") +
+              printable(first) + "'";
+  }
+  return fail(errorf(ErrorCode::invalid_argument, "%s%s; see 'tsq%s%s --help'",
+                     name.empty() ? "" : (name + ": ").c_str(), message.c_str(),
+                     name.empty() ? "" : " ", name.c_str()));
+}
+
+int run_tool(const std::vector<std::string>& arguments) {
+  CLI::App app("Runs, converts and examines language models with ternary weights.", "tsq");
+  app.set_version_flag("--version", "tsq " TSQ_VERSION, "Print the version and exit");
+  app.get_formatter()->column_width(32);
+  app.get_formatter()->label("SUBCOMMAND", "COMMAND");
+  int exit_code = kSuccess;
+  add_run(app, exit_code);
+  add_convert(app, exit_code);
+  add_inspect(app, exit_code);
+  add_verify(app, exit_code);
+  add_perplexity(app, exit_code);
+  app.footer(
+      "'tsq COMMAND --help' lists the options of a command. Exit codes: 0 success, 1 failure,\n"
+      "2 usage, 3 damaged file, 4 unsupported file, 130 interrupted.");
+
+  if (arguments.empty()) {
+    std::fputs(app.help().c_str(), stderr);
+    return kUsage;
+  }
+  auto prepared = prepare_arguments(app, arguments);
+  if (!prepared) return fail(prepared.error());
+  std::vector<std::string> reversed(prepared->rbegin(), prepared->rend());  // CLI11's order
+  try {
+    app.parse(std::move(reversed));
+  } catch (const CLI::CallForHelp&) {
+    const auto used = app.get_subcommands();
+    return print(used.empty() ? app.help() : used[0]->help("tsq")) ? kSuccess : kFailure;
+  } catch (const CLI::CallForVersion& version) {
+    return print(std::string(version.what()) + "\n") ? kSuccess : kFailure;
+  } catch (const CLI::ParseError& error) {
+    return fail_usage(app, error);
+  }
+  return exit_code;
+}
+
+}  // namespace
+}  // namespace tsq::tool
+
+int main(int argc, char** argv) {
+  tsq::tool::clean_up_on_signals();
+  try {
+    return tsq::tool::run_tool({argv + 1, argv + argc});
+  } catch (const std::bad_alloc&) {
+    return tsq::tool::fail({tsq::ErrorCode::out_of_memory, "out of memory"});
+  }
+}

@@ -1,0 +1,76 @@
+// What the commands share: exit codes, messages, signals, the terminal.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "tsq/error.h"
+
+namespace tsq::tool {
+
+enum Exit : int {
+  kSuccess = 0,
+  kFailure = 1,
+  kUsage = 2,
+  kDamaged = 3,
+  kUnsupported = 4,
+  kInterrupted = 130,
+};
+
+Exit exit_code(ErrorCode code);
+
+// Prints "tsq: message" and returns the exit code that the error means.
+int fail(const Error& error);
+[[gnu::format(printf, 1, 2)]] void warn(const char* format, ...);
+
+// Writes to stdout and flushes. False when that is impossible: the error is printed, except for a
+// closed pipe, whose reader has seen enough.
+bool print(std::string_view text);
+
+// The whole of a file, of whatever kind; "-" is standard input. The path is in the message.
+Result<std::string> read_text(const std::string& path);
+
+bool is_terminal(std::FILE* stream);
+
+// Ctrl-C sets a flag; a second one ends the process at once.
+void watch_interrupt();
+bool interrupted();
+// Ctrl-C, a termination, a hang-up or a closed pipe end the process, after the files that it was
+// writing are removed.
+void clean_up_on_signals();
+
+// Three digits and a unit: "5.90 GB" of 1000^3 bytes, "5.50 GiB" of 1024^3.
+std::string human_bytes(std::uint64_t bytes);
+std::string human_bytes_binary(std::uint64_t bytes);
+// "5,904,211,968"
+std::string with_commas(std::uint64_t number);
+std::string lower_first(std::string text);
+
+// A line on stderr that is drawn over itself: percent, amount, rate, time left. Only on a terminal
+// and without NO_COLOR; gone when the object is.
+class ProgressBar {
+ public:
+  enum class Unit { bytes, tokens };
+  ProgressBar(std::string label, Unit unit);
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  void update(std::uint64_t done, std::uint64_t total);
+  // Starts again, for something else.
+  void restart(std::string label, Unit unit);
+  void clear();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::string label_;
+  Unit unit_;
+  bool enabled_;
+  bool drawn_ = false;
+  Clock::time_point start_, last_;
+};
+
+}  // namespace tsq::tool
