@@ -1,0 +1,603 @@
+"""The tool from outside: what it prints, where, and its exit code.
+
+    cli_test.py TSQ MODELS [unittest arguments]
+
+TSQ is the program, MODELS the folder tests/data/models.
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+import pty
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+TSQ = pathlib.Path(sys.argv[1]).resolve()
+MODELS = pathlib.Path(sys.argv[2]).resolve()
+SOURCE = MODELS / "llama_rot128.ptq1_0.gguf"
+CONTEXT = 1024  # of every tiny model
+
+SUCCESS, FAILURE, USAGE, DAMAGED, UNSUPPORTED, INTERRUPTED = 0, 1, 2, 3, 4, 130
+COMMANDS = ["run", "convert", "inspect", "verify", "perplexity"]
+
+
+class Finished:
+    """A process that has ended."""
+
+    def __init__(self, code, out, err):
+        self.code, self.out_bytes, self.err = code, out, err.decode()
+        self.out = (out or b"").decode()  # the tool never prints half a character
+
+
+def start(*arguments, **options):
+    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
+               "stderr": subprocess.PIPE, **options}
+    return subprocess.Popen([TSQ, *map(str, arguments)], **options)
+
+
+def finish(process, text=None):
+    out, err = process.communicate(text, timeout=120)
+    return Finished(process.returncode, out, err)
+
+
+def tsq(*arguments, stdin=None, cwd=None):
+    if stdin is None:
+        return finish(start(*arguments, cwd=cwd))
+    return finish(start(*arguments, stdin=subprocess.PIPE, cwd=cwd), stdin.encode())
+
+
+def on_terminal(*arguments, env=None):
+    """Runs with a terminal for stdin, stdout and stderr: the exit code and all it showed."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(TSQ, ["tsq", *map(str, arguments)], {**os.environ, **(env or {})})
+    shown = b""
+    try:
+        while piece := os.read(terminal, 65536):
+            shown += piece
+    except OSError:  # the other end is closed
+        pass
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode()
+
+
+class CliTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="tsq-cli-"))
+        cls.addClassCleanup(shutil.rmtree, cls.shared)
+        cls.model = cls.shared / "model.tsq"
+        done = tsq("convert", SOURCE, "-o", cls.model, "--allow-random")
+        assert done.code == SUCCESS, done.err
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(dir=self.shared))
+
+    def file(self, name, content=b""):
+        path = self.folder / name
+        path.write_bytes(content)
+        return path
+
+    def damaged_model(self, change):
+        content = bytearray(self.model.read_bytes())
+        return self.file("damaged.tsq", change(content) or bytes(content))
+
+    def assert_succeeds(self, done):
+        self.assertEqual(done.code, SUCCESS, done.err)
+        return done
+
+    def assert_refuses(self, code, message, *arguments, **options):
+        """The exit code, nothing on stdout, one line on stderr that holds the message."""
+        done = tsq(*arguments, **options)
+        self.assertEqual(done.code, code, done.err)
+        self.assertEqual(done.out, "")
+        self.assertRegex(done.err, r"\Atsq: [^\n]*\n\Z")
+        self.assertRegex(done.err, message)
+        return done
+
+
+class Usage(CliTest):
+    def test_nothing_shows_the_help_and_is_an_error(self):
+        done = tsq()
+        self.assertEqual((done.code, done.out), (USAGE, ""))
+        self.assertIn("Usage: tsq", done.err)
+
+    def test_help_goes_to_stdout(self):
+        done = self.assert_succeeds(tsq("--help"))
+        self.assertEqual(done.err, "")
+        for command in COMMANDS:
+            self.assertRegex(done.out, rf"(?m)^  {command}\b")
+            own = self.assert_succeeds(tsq(command, "--help"))
+            self.assertEqual(own.err, "")
+            self.assertIn(f"Usage: tsq {command}", own.out)
+
+    def test_version(self):
+        self.assertRegex(self.assert_succeeds(tsq("--version")).out, r"\Atsq \d+\.\d+\.\d+\n\Z")
+
+    def test_mistakes(self):
+        for message, *arguments in [
+            ("unknown command 'runn'", "runn"),
+            ("unknown option '--bogus'", "--bogus"),
+            ("run: unknown option '--bogus'", "run", "--bogus"),
+            ("run: unknown option '--bogus=1'", "run", "-p", "x", "--bogus=1"),
+            ("run: unexpected argument 'model.tsq'", "run", "model.tsq"),
+            ("run: .*--predict", "run", "-n", "many"),
+            ("run: .*--predict", "run", "--predict", "-7"),
+            ("run: .*--seed", "run", "--seed", "-2"),
+            ("run: .*--activations.*int8,f32", "run", "--activations", "f16"),
+            ("run: .*--stop", "run", "--stop", ""),
+            ("run: .*--model", "run", "-p", "x", "-m"),
+            ("run: .*--prompt", "run", "-p", "x", "-f", "y"),
+            ("convert: SRC is required", "convert", "-o", "x"),
+            ("convert: --output is required", "convert", "x.gguf"),
+            ("convert: .*--encoding.*auto,t1,t2", "convert", "x", "-o", "y", "--encoding", "t3"),
+            ("inspect: MODEL is required", "inspect"),
+            ("verify: MODEL is required", "verify"),
+            ("perplexity: --file is required", "perplexity"),
+            ("perplexity: .*--ctx-size", "perplexity", "-f", "x", "-c", "3"),
+        ]:
+            with self.subTest(arguments):
+                self.assert_refuses(USAGE, message, *arguments)
+
+    def test_bad_sampling_is_refused_before_anything_is_opened(self):
+        for message, *arguments in [
+            ("temperature is -1, expected 0", "--temp", "-1"),
+            ("temperature is nan", "--temp", "nan"),
+            ("top-k is -1, expected", "--top-k", "-1"),
+            ("top-p is 0, expected", "--top-p", "0"),
+            ("min-p is 2, expected", "--min-p", "2"),
+            ("repeat-penalty is 0, expected", "--repeat-penalty", "0"),
+            ("repeat-last-n is -1, expected", "--repeat-last-n", "-1"),
+        ]:
+            with self.subTest(arguments):
+                self.assert_refuses(USAGE, message, "run", "-m", "absent.tsq", "-p", "x",
+                                    *arguments)
+
+    def test_what_is_documented_but_not_built_is_refused_by_name(self):
+        for command, arguments in [
+            ("run", ["-cnv"]), ("run", ["-sys", "be brief"]), ("run", ["-ngl", "99"]),
+            ("run", ["-ngl=99"]), ("run", ["--repack", "t2"]), ("run", ["--check-hadamard"]),
+            ("run", ["--dtype", "ternary-bonsai"]), ("run", ["--adapter=hadamard-r64"]),
+            ("convert", ["--ternarize"]), ("convert", ["--dense", "q8"]),
+            ("convert", ["--residual-ratio", "0.01"]), ("convert", ["--hadamard-order", "64"]),
+            ("perplexity", ["--kl-base", "x"]),
+        ]:
+            with self.subTest(arguments):
+                name = arguments[0].split("=")[0]
+                self.assert_refuses(USAGE, f"{command}: {name} is not built yet", command,
+                                    *arguments)
+        for command in ["bench", "serve"]:
+            self.assert_refuses(USAGE, f"{command} is not built yet", command, "-m", "x")
+
+    def test_a_value_may_look_like_an_option(self):
+        done = self.assert_succeeds(tsq("run", "-m", self.model, "-p", "-ngl", "-n", "0"))
+        self.assertIn("prompt", done.err)
+        done = self.assert_succeeds(tsq("run", "-m", self.model, "--prompt=", "-n", "0"))
+        self.assertIn("prompt     1 token", done.err)
+
+    def test_a_full_disk_is_reported(self):
+        with open("/dev/full", "wb") as full:
+            done = finish(start("inspect", self.model, stdout=full))
+        self.assertEqual(done.code, FAILURE)
+        self.assertRegex(done.err, "standard output: no space left on device")
+
+
+class WrongFiles(CliTest):
+    """One row a file: what every command that reads a model says to it."""
+
+    def check(self, path, expected, commands=("run", "inspect", "verify", "perplexity")):
+        text = self.file("text.txt", b"once upon a time " * 2000)
+        for command in commands:
+            arguments = {"run": ["-p", "x", "-m", path], "inspect": [path], "verify": [path],
+                         "perplexity": ["-f", text, "-m", path]}[command]
+            with self.subTest(command=command, file=path.name):
+                code, message = expected
+                self.assert_refuses(code, f"(?i){re.escape(str(path))}.*({message})", command,
+                                    *arguments)
+
+    def test_missing(self):
+        self.check(self.folder / "absent.tsq", (FAILURE, "no such file|does not exist"))
+
+    def test_folder(self):
+        self.check(self.folder, (FAILURE, "folder|directory"))
+
+    @unittest.skipIf(os.geteuid() == 0, "root may read everything")
+    def test_no_permission(self):
+        path = self.file("secret.tsq", b"TSQ\0")
+        path.chmod(0)
+        self.check(path, (FAILURE, "permission"))
+
+    def test_empty(self):
+        self.check(self.file("empty.tsq"), (DAMAGED, "empty|0 bytes"))
+
+    def test_text(self):
+        self.check(self.file("letter.tsq", b"Dear reader,\n" * 400), (DAMAGED, "not a .tsq file"))
+
+    def test_gguf(self):
+        self.check(SOURCE, (UNSUPPORTED, "a GGUF file; convert it first: tsq convert"),
+                   commands=("run", "verify", "perplexity"))
+
+    def test_truncated(self):
+        def cut(content):
+            return bytes(content[: len(content) // 2])
+        self.check(self.damaged_model(cut), (DAMAGED, "."))
+
+    def test_names_with_spaces_and_other_scripts(self):
+        path = self.folder / "mein Modell 模型 🦊.tsq"
+        shutil.copy(self.model, path)
+        self.assert_succeeds(tsq("inspect", path))
+        self.assert_succeeds(tsq("run", "-m", path, "-p", "x", "-n", "1"))
+
+
+class Convert(CliTest):
+    def convert(self, *arguments):
+        return tsq("convert", *arguments, "--allow-random")
+
+    def files(self):
+        return sorted(p.name for p in self.folder.iterdir())
+
+    def test_the_summary_is_the_result(self):
+        done = self.assert_succeeds(self.convert(SOURCE, "-o", self.folder / "a.tsq"))
+        for line in [r"architecture +llama", r"quantisation +ternary_hadamard", r"file +[\d,]+ bytes",
+                     r"parameters +[\d,]+", r"bits/weight +\d", r"rotation +block 128 over 256, signs",
+                     r"token probe +mean NLL \d"]:
+            self.assertRegex(done.out, "(?m)^" + line)
+        self.assertEqual(self.files(), ["a.tsq"])
+
+    def test_source_and_target_by_their_other_names(self):
+        target = self.folder / "a.tsq"
+        self.assert_succeeds(self.convert("--src", SOURCE, "--dst", target))
+        self.assertEqual(target.read_bytes(), self.model.read_bytes())
+
+    def test_encodings(self):
+        sizes = {}
+        for encoding in ["auto", "t1", "t2"]:
+            target = self.folder / encoding
+            self.assert_succeeds(self.convert(SOURCE, "-o", target, "--encoding", encoding))
+            sizes[encoding] = target.stat().st_size
+        self.assertEqual(sizes["auto"], sizes["t1"])
+
+    def test_a_random_model_is_refused_unless_allowed(self):
+        self.assert_refuses(DAMAGED, "no better than chance", "convert", SOURCE, "-o",
+                            self.folder / "a.tsq")
+        self.assertEqual(self.files(), [])
+
+    def test_without_a_probe(self):
+        done = self.assert_succeeds(tsq("convert", SOURCE, "-o", self.folder / "a.tsq",
+                                        "--no-probe"))
+        self.assertRegex(done.out, r"(?m)^token probe +none \(left out")
+
+    def test_wrong_sources(self):
+        source = SOURCE.read_bytes()
+        for code, message, path in [
+            (FAILURE, "no such file|does not exist", self.folder / "absent.gguf"),
+            (FAILURE, "folder|directory", self.shared),
+            (DAMAGED, "empty|0 bytes", self.file("empty.gguf")),
+            (DAMAGED, "GGUF", self.file("text.gguf", b"Dear reader,\n" * 400)),
+            (DAMAGED, ".", self.file("cut.gguf", source[:5000])),
+            (DAMAGED, ".", self.file("short.gguf", source[:-1000])),
+        ]:
+            with self.subTest(path.name):
+                before = self.files()
+                self.assert_refuses(code, f"(?i){re.escape(str(path))}.*({message})", "convert", path,
+                                    "-o", self.folder / "out.tsq")
+                self.assertEqual(self.files(), before)
+
+    def test_targets(self):
+        old = self.file("old.tsq", self.model.read_bytes())
+        self.assert_succeeds(self.convert(SOURCE, "-o", old, "--encoding", "t2"))
+        self.assertNotEqual(old.read_bytes(), self.model.read_bytes())
+
+        notes = self.file("notes.txt", b"do not lose me")
+        self.assert_refuses(FAILURE, "notes.txt: exists and is no .tsq file; --force replaces it",
+                            "convert", SOURCE, "-o", notes)
+        self.assertEqual(notes.read_bytes(), b"do not lose me")
+        self.assert_succeeds(self.convert(SOURCE, "-o", notes, "--force"))
+
+        source = self.file("source.gguf", SOURCE.read_bytes())
+        self.assert_refuses(USAGE, "the source itself", "convert", source, "-o", source, "--force")
+        self.assert_refuses(FAILURE, "a folder; name a file in it", "convert", SOURCE, "-o",
+                            self.folder)
+        self.assert_refuses(FAILURE, "not a regular file", "convert", SOURCE, "-o", "/dev/null",
+                            "--force")
+        self.assert_refuses(FAILURE, "absent", "convert", SOURCE, "-o",
+                            self.folder / "absent" / "a.tsq")
+        self.assertEqual(self.files(), ["notes.txt", "old.tsq", "source.gguf"])
+
+    def test_an_interrupt_leaves_nothing(self):
+        source = self.file("big.gguf")
+        write_big_gguf(source)
+        for number, code in [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, -signal.SIGTERM)]:
+            with self.subTest(number.name):
+                process = start("convert", source, "-o", self.folder / "out.tsq")
+                while process.poll() is None and len(self.files()) < 2:
+                    time.sleep(0.001)
+                process.send_signal(number)
+                done = finish(process)
+                self.assertEqual(done.code, code, done.err)
+                self.assertEqual(done.out, "")
+                self.assertEqual(self.files(), ["big.gguf"])
+
+
+def write_big_gguf(path):
+    """A model of zeros that takes a while to convert: 400 MB, most of it holes in the file."""
+    def text(value):
+        return struct.pack("<Q", len(value)) + value.encode()
+
+    entries = [text("general.architecture") + struct.pack("<I", 8) + text("none"),
+               text("none.embedding_length") + struct.pack("<II", 4, 64),
+               text("none.block_count") + struct.pack("<II", 4, 1)]
+    rows = 1_600_000
+    tensor = text("token_embd.weight") + struct.pack("<IQQIQ", 2, 64, rows, 0, 0)
+    head = b"GGUF" + struct.pack("<IQQ", 3, 1, len(entries)) + b"".join(entries) + tensor
+    path.write_bytes(head)
+    os.truncate(path, (len(head) + 31) // 32 * 32 + 4 * 64 * rows)
+
+
+class Inspect(CliTest):
+    def test_text(self):
+        done = self.assert_succeeds(tsq("inspect", self.model))
+        self.assertEqual(done.err, "")
+        size = self.model.stat().st_size
+        for line in [r"format +\.tsq, version 2", rf"file +{size:,} bytes = .* kB = .* KiB",
+                     r"metadata \(\d+\)", r"tensors \(\d+\)",
+                     r"  blk\.0\.attn_q\.weight +t1 .* 128 signs"]:
+            self.assertRegex(done.out, "(?m)^" + line)
+
+    def test_json(self):
+        info = json.loads(self.assert_succeeds(tsq("inspect", "--json", self.model)).out)
+        self.assertEqual(info["summary"]["file_bytes"], self.model.stat().st_size)
+        self.assertEqual(info["metadata"]["general.architecture"], "llama")
+        self.assertEqual(info["rotations"][0]["block"], 128)
+        self.assertEqual(len(info["token_probe"]["tokens"]), 32)
+        weights = zeros = 0
+        for tensor in info["tensors"]:
+            count = 1
+            for dim in tensor["shape"]:
+                count *= dim
+            self.assertAlmostEqual(tensor["bits_per_weight"], 8 * tensor["bytes"] / count)
+            weights += count
+            zeros += tensor.get("zeros", 0)
+        self.assertEqual(info["summary"]["parameters"], weights)
+        self.assertAlmostEqual(info["summary"]["zero_rate"],
+                               zeros / info["summary"]["ternary_weights"])
+
+    def test_gguf(self):
+        done = self.assert_succeeds(tsq("inspect", SOURCE))
+        self.assertRegex(done.out, r"(?m)^format +GGUF; 'tsq convert' makes a .tsq of it")
+        self.assertRegex(done.out, r"(?m)^  blk\.0\.attn_q\.weight +PTQ1_0 ")
+        info = json.loads(self.assert_succeeds(tsq("inspect", "--json", SOURCE)).out)
+        self.assertEqual(info["format"], "gguf")
+        self.assertEqual(info["metadata"]["general.architecture"], "llama")
+
+
+class Verify(CliTest):
+    def test_a_sound_file(self):
+        done = self.assert_succeeds(tsq("verify", self.model))
+        self.assertRegex(done.out, r"(?m)^ok +token probe")
+        self.assertNotRegex(done.out, r"(?m)^FAILED")
+        self.assertEqual(self.assert_succeeds(tsq("fsck", self.model)).out, done.out)
+
+    def test_a_flipped_bit_in_the_data(self):
+        def flip(content):
+            content[-100] ^= 1
+        done = tsq("verify", self.damaged_model(flip))
+        self.assertEqual(done.code, DAMAGED, done.err)
+        self.assertRegex(done.out, r"(?m)^FAILED .*expected .*found|found .*expected")
+
+
+class Perplexity(CliTest):
+    TEXT = "The king had three daughters, and the youngest was as kind as she was fair. " * 40
+
+    def measure(self, *arguments, text=TEXT):
+        return tsq("perplexity", "-m", self.model, "-f", "-", *arguments, stdin=text)
+
+    def estimate(self, done):
+        match = re.search(r"Final estimate: PPL = ([\d.]+) \+- ([\d.]+)\n\Z",
+                          self.assert_succeeds(done).out)
+        self.assertTrue(match, done.out)
+        return float(match[1])
+
+    def test_a_random_model_guesses(self):
+        done = self.measure("-c", "64")
+        self.assertGreater(self.estimate(done), 50)
+        self.assertIn("sha256 " + hashlib.sha256(self.TEXT.encode()).hexdigest(), done.out)
+        self.assertRegex(done.err, r"(?m)^\[1/\d+\] [\d.]+$")
+
+    def test_chunks(self):
+        done = self.measure("-c", "64", "--chunks", "2")
+        self.assertIn("scored          62 tokens in 2 chunks of 64", done.out)
+
+    def test_activations(self):
+        exact = self.estimate(self.measure("-c", "64", "--activations", "f32"))
+        rounded = self.estimate(self.measure("-c", "64"))
+        self.assertNotEqual(exact, rounded)
+        self.assertLess(abs(exact - rounded) / exact, 0.1)
+
+    def test_a_text_that_is_too_short(self):
+        self.assert_refuses_short = self.measure(text="too short")
+        done = self.assert_refuses_short
+        self.assertEqual((done.code, done.out), (USAGE, ""))
+        self.assertRegex(done.err, r"\d+ tokens, one chunk needs 512")
+
+
+class Run(CliTest):
+    def run_model(self, *arguments, **options):
+        return tsq("run", "-m", self.model, *arguments, **options)
+
+    def counted(self, done, what):
+        return int(re.search(rf"(?m)^{what} +(\d+) token", done.err)[1])
+
+    def test_streams(self):
+        done = self.assert_succeeds(self.run_model("-p", "Once", "-n", "20", "--ignore-eos", "-s",
+                                                   "7"))
+        self.assertTrue(done.out.endswith("\n"))
+        for line in [r"model +.*llama, \d+ layers, .* kB", r"context +1024 tokens, .* of cache and scratch",
+                     r"compute +(scalar|avx2|avx512), \d+ threads?, int8 activations", r"seed +7",
+                     r"prompt +\d+ tokens? in [\d.]+ s, [\d.]+ tokens/s",
+                     r"generated +20 tokens in [\d.]+ s, [\d.]+ tokens/s"]:
+            self.assertRegex(done.err, "(?m)^" + line + "$")
+
+    def test_the_seed_decides(self):
+        def text(*arguments):
+            return self.assert_succeeds(self.run_model("-p", "Once", "-n", "30", *arguments)).out
+        self.assertEqual(text("-s", "1"), text("-s", "1"))
+        self.assertNotEqual(text("-s", "1"), text("-s", "2"))
+        self.assertEqual(text("-s", "1"), text("-s", "1", "-t", "1"))
+        self.assertEqual(text("--temp", "0"), text("--temp", "0"))
+
+    def test_the_random_seed_that_is_printed_gives_the_same_text(self):
+        first = self.run_model("-p", "Once", "-n", "20")
+        seed = re.search(r"(?m)^seed +(\d+)$", first.err)[1]
+        self.assertEqual(self.run_model("-p", "Once", "-n", "20", "-s", seed).out, first.out)
+
+    def test_prompts_from_everywhere(self):
+        options = ["-n", "20", "-s", "3"]
+        expected = self.assert_succeeds(self.run_model("-p", "Once upon", *options)).out
+        path = self.file("my prompt.txt", b"Once upon\n")
+        for done in [self.run_model(*options, stdin="Once upon\n"),
+                     self.run_model(*options, "-f", "-", stdin="Once upon"),
+                     self.run_model(*options, "-f", path),
+                     self.run_model(*options, "--file=" + str(path)),
+                     self.run_model(*options, "--prompt=Once upon")]:
+            self.assertEqual(self.assert_succeeds(done).out, expected)
+
+    def test_prompt_files_that_cannot_be_read(self):
+        self.assert_refuses(FAILURE, "absent.txt: no such file", "run", "-m", self.model, "-f",
+                            "absent.txt")
+        self.assert_refuses(FAILURE, "is a directory", "run", "-m", self.model, "-f", self.folder)
+
+    def test_no_prompt_on_a_terminal(self):
+        code, shown = on_terminal("run", "-m", self.model)
+        self.assertEqual(code, USAGE)
+        self.assertRegex(shown, "no prompt: give one with -p TEXT")
+
+    def test_a_terminal_shows_the_prompt_before_the_text(self):
+        code, shown = on_terminal("run", "-m", self.model, "-p", "Once upon", "-n", "5", "-s", "1")
+        self.assertEqual(code, SUCCESS)
+        text = self.run_model("-p", "Once upon", "-n", "5", "-s", "1").out
+        self.assertIn("Once upon" + text, shown.replace("\r\n", "\n"))
+
+    def test_nothing_to_generate(self):
+        done = self.assert_succeeds(self.run_model("-p", "Once", "-n", "0"))
+        self.assertEqual(done.out, "")
+        self.assertEqual(self.counted(done, "generated"), 0)
+
+    def test_no_timings(self):
+        done = self.assert_succeeds(self.run_model("-p", "Once", "-n", "3", "--no-timings"))
+        self.assertNotRegex(done.err, "(?m)^(prompt|generated)")
+
+    def test_an_empty_prompt_needs_a_token_that_begins_a_text(self):
+        for done in [self.run_model("-p", "", "-n", "1"), self.run_model("-n", "1"),
+                     self.run_model("-n", "1", stdin="\n")]:
+            self.assertEqual(self.counted(self.assert_succeeds(done), "prompt"), 1)
+
+        # The same model without one: the key has another name.
+        source = self.file("no-bos.gguf", SOURCE.read_bytes().replace(b"bos_token_id", b"xos_token_id"))
+        model = self.folder / "no-bos.tsq"
+        self.assert_succeeds(tsq("convert", source, "-o", model, "--no-probe"))
+        done = tsq("run", "-m", model, "-p", "")
+        self.assertEqual((done.code, done.out), (USAGE, ""))
+        self.assertIn("tsq: the prompt is empty, and the model has no token that begins a text",
+                      done.err)
+
+    def test_the_context_is_a_limit(self):
+        # One token a character: no two of them merge.
+        def prompt(n):
+            return ("\x01" * n)
+        for context in [1, 16, 17]:
+            for n in [context - 1, context]:
+                if n == 0:
+                    continue
+                with self.subTest(context=context, prompt=n):
+                    done = self.assert_succeeds(
+                        self.run_model("-p", prompt(n), "-c", context, "--ignore-eos"))
+                    self.assertEqual(self.counted(done, "prompt"), n)
+                    self.assertEqual(self.counted(done, "generated"), context - n + 1)
+                    self.assertIn(f"the context is full at {context} tokens", done.err)
+            done = self.run_model("-p", prompt(context + 1), "-c", context)
+            self.assertEqual((done.code, done.out), (FAILURE, ""))
+            self.assertRegex(done.err, rf"(?m)^tsq: prompt: {context + 1} tokens .* {context} ")
+
+    def test_options_beyond_the_machine_and_the_model(self):
+        done = self.assert_succeeds(self.run_model("-p", "x", "-n", "1", "-t", "1000"))
+        self.assertRegex(done.err, r"tsq: warning: \d+ threads? .*1000")
+        done = self.assert_succeeds(self.run_model("-p", "x", "-n", "1", "-c", CONTEXT + 1))
+        self.assertRegex(done.err, r"tsq: warning: .*1025 .*1024")
+        done = self.run_model("-p", "x", "-c", 2**31 - 1)
+        self.assertEqual((done.code, done.out), (FAILURE, ""))
+        self.assertRegex(done.err, "tokens fit")
+        self.assert_refuses(USAGE, "-1 threads", "run", "-m", self.model, "-p", "x", "-t", "-1")
+        self.assert_refuses(USAGE, "-1 tokens", "run", "-m", self.model, "-p", "x", "-c", "-1")
+
+    def test_stop_strings(self):
+        options = ["-p", "Once", "-n", "40", "--ignore-eos", "-s", "5"]
+        whole = self.run_model(*options).out.rstrip("\n")
+        stop = re.search("[ -~]{3}", whole[5:])[0]
+        expected = whole[: whole.index(stop)].rstrip("\n")
+        for name in ["--stop", "-r", "--reverse-prompt"]:
+            done = self.assert_succeeds(self.run_model(*options, "--stop", "[never]", name, stop))
+            self.assertEqual(done.out.rstrip("\n"), expected)
+
+    def test_f32_activations(self):
+        done = self.assert_succeeds(self.run_model("-p", "x", "-n", "1", "--activations", "f32"))
+        self.assertIn("f32 activations", done.err)
+
+    def test_cpu_levels(self):
+        options = ["run", "-m", self.model, "-p", "Once", "-n", "20", "-s", "1"]
+        scalar = finish(start(*options, env={**os.environ, "TSQ_ISA": "scalar"}))
+        self.assertIn("compute    scalar", scalar.err)
+        self.assertEqual(scalar.out, tsq(*options).out)
+        wrong = finish(start(*options, env={**os.environ, "TSQ_ISA": "avx3"}))
+        self.assertEqual((wrong.code, wrong.out), (UNSUPPORTED, ""))
+        self.assertRegex(wrong.err, "avx3")
+
+    def test_the_default_model(self):
+        self.assert_refuses(USAGE, "no model: name one with -m", "run", "-p", "x",
+                            cwd=self.folder)
+        below = self.folder / "models" / "recipe"
+        below.mkdir(parents=True)
+        shutil.copy(self.model, self.folder / "models" / "fairy-tales.tsq")
+        for folder in [self.folder, below]:
+            self.assert_succeeds(tsq("run", "-p", "x", "-n", "1", cwd=folder))
+        (below / ".git").mkdir()
+        self.assert_refuses(USAGE, "no model", "run", "-p", "x", cwd=below)
+
+    def endless(self):
+        process = start("run", "-m", self.model, "-p", "Once", "-c", 1_000_000, "--ignore-eos")
+        self.assertTrue(process.stdout.read(1))
+        return process
+
+    def test_an_interrupt_ends_the_text(self):
+        process = self.endless()
+        process.send_signal(signal.SIGINT)
+        done = finish(process)
+        self.assertEqual(done.code, INTERRUPTED)
+        self.assertTrue(done.out.endswith("\n"))
+        self.assertRegex(done.err, r"(?m)^generated +\d+ tokens?")
+
+    def test_two_interrupts_end_the_process(self):
+        process = self.endless()
+        os.kill(process.pid, signal.SIGSTOP)  # so that both wait for it
+        process.send_signal(signal.SIGINT)
+        os.kill(process.pid, signal.SIGCONT)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(finish(process).code, INTERRUPTED)
+
+    def test_a_closed_pipe_ends_it_quietly(self):
+        process = self.endless()
+        process.stdout.close()
+        self.assertEqual(process.wait(60), -signal.SIGPIPE)
+        self.assertNotIn("tsq:", process.stderr.read().decode().split("\nseed")[1])
+        process.stderr.close()
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
