@@ -1,8 +1,7 @@
 // The symbols of a piece form a linked list, at first one a byte; a heap holds the merges that two
-// neighbours could make. A merge changes the list and leaves stale candidates in the heap: they are
-// known by asking for a pair that no longer stands at their position. Hugging Face tokenizers
-// decides likewise, by what the pair makes rather than by its rank, and so do we, to give the same
-// tokens.
+// neighbours could make. A merge changes the list and leaves stale candidates in the heap. They are
+// known by asking for a result that the pair at their position no longer has: what starts at one
+// position only ever grows.
 #include "tokenizer/bpe.h"
 
 #include <algorithm>

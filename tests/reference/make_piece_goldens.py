@@ -1,0 +1,39 @@
+"""Texts and the pieces that Hugging Face tokenizers splits them into, for what depends on Unicode.
+
+    make_piece_goldens.py OUT.json
+"""
+
+import json
+import sys
+
+import tokenizers
+
+from tokenizers_hf import PRE_TOKENIZERS
+
+TEXTS = [
+    "a\u180eb  \u180e c",  # no white space since Unicode 6.3
+    "a\u0085\u00a0 b\u3000\u200bc\x1cd",
+    "\U0002ebf0a 1",  # a letter since 15.1
+    "x\U00031350\U0001e030 \U0001e5f0.",  # letters since 15, 15, 16
+    "a\U00010d40\U00010d40 \U0001e4f1b",  # numbers since 16, 15
+    "7\U00011de0\U00016ff4 \U00011de0",  # numbers since 17
+    "I'LL \u2019s we'\u017f 'S",
+    "1  2   x  ",
+    "a\n\n  b\r\n \n\tc!?\n\n",
+    " \u0301a\u0301",
+]
+
+
+def pieces(pre, text):
+    return [text[start:end] for _, (start, end) in PRE_TOKENIZERS[pre]().pre_tokenize_str(text)]
+
+
+def main(out):
+    entries = [{"text": text} | {pre: pieces(pre, text) for pre in PRE_TOKENIZERS} for text in TEXTS]
+    with open(out, "w") as file:
+        file.write('{"made_by": "tokenizers %s",\n"entries": [\n' % tokenizers.__version__)
+        file.write(",\n".join(json.dumps(entry) for entry in entries))
+        file.write("\n]}\n")
+
+
+main(*sys.argv[1:])

@@ -1,0 +1,37 @@
+// The vocabularies of the tokenizer tests, and a Tokenizer over one of them.
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/tokenizer_section.h"
+#include "tsq/tokenizer.h"
+
+namespace tsq {
+
+// A file of tests/data/tokenizer/.
+nlohmann::json read_json(const char* name);
+
+// data/tokenizer/vocabulary.json.
+format::Vocabulary trained_vocabulary(format::PreTokenizer pre = format::PreTokenizer::gpt2);
+
+// One token a byte, ids 0 to 255, then these, and no merges.
+format::Vocabulary byte_vocabulary(
+    const std::vector<std::pair<std::string, format::TokenType>>& more = {});
+
+// Owns the bytes that its tokenizer and view read.
+struct OpenedTokenizer {
+  explicit OpenedTokenizer(const format::Vocabulary& vocabulary);
+  std::vector<std::byte> section;
+  format::TokenizerView view;
+  Tokenizer tokenizer;
+};
+
+// The value or, where there is none, a test failure with its error and an empty value.
+std::vector<Token> encode(const Tokenizer& tokenizer, std::string_view text,
+                          const EncodeOptions& options = {});
+
+}  // namespace tsq
