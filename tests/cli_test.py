@@ -189,6 +189,18 @@ class Usage(CliTest):
         self.assertRegex(done.err, "standard output: no space left on device")
 
 
+    def test_closed_streams(self):
+        def start_without(stream, *arguments):
+            return finish(start(*arguments, preexec_fn=lambda: os.close(stream)))
+
+        self.assertEqual(start_without(0, "run", "-m", self.model).code, FAILURE)
+        for stream, code in [(1, FAILURE), (2, SUCCESS)]:
+            target = self.folder / f"{stream}.tsq"
+            done = start_without(stream, "convert", SOURCE, "-o", target, "--allow-random")
+            self.assertEqual(done.code, code, done.err)
+            self.assertEqual(target.read_bytes(), self.model.read_bytes())
+
+
 class WrongFiles(CliTest):
     """One row a file: what every command that reads a model says to it."""
 
@@ -489,6 +501,12 @@ class Run(CliTest):
         done = self.assert_succeeds(self.run_model("-p", "Once", "-n", "0"))
         self.assertEqual(done.out, "")
         self.assertEqual(self.counted(done, "generated"), 0)
+
+    def test_progress_is_for_terminals(self):
+        arguments = ["run", "-m", self.model, "-p", "Once upon a time " * 40, "-n", "1"]
+        self.assertIn("prompt     [", on_terminal(*arguments)[1])
+        self.assertNotIn("prompt     [", on_terminal(*arguments, env={"NO_COLOR": "1"})[1])
+        self.assertNotIn("[", tsq(*arguments).err)
 
     def test_no_timings(self):
         done = self.assert_succeeds(self.run_model("-p", "Once", "-n", "3", "--no-timings"))

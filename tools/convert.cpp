@@ -100,13 +100,18 @@ void add_convert(CLI::App& app, int& exit_code) {
   Options& o = *options;
   CLI::App* command =
       app.add_subcommand("convert", "Make a .tsq file of a GGUF, without losing a value");
-  command->add_option("SRC", o.sources, "a GGUF file, or the parts of a split one (also --src)");
+  command->add_option("SRC", o.sources, "a GGUF file, or the parts of a split one (also --src)")
+      ->type_name("FILE");
   command->add_option("--src", o.named_sources)->group("");
-  command->add_option("-o,--output,--dst", o.target, "the .tsq file to write")->required();
-  command->add_option("--encoding", o.encoding, "of ternary weights: t1 is smaller, t2 faster")
+  command->add_option("-o,--output,--dst", o.target, "the .tsq file to write; required")
+      ->required()
+      ->option_text("FILE");
+  command
+      ->add_option("--encoding", o.encoding,
+                   "of ternary weights: t1 is smaller, t2 faster [auto: t1]")
       ->check(CLI::IsMember({"auto", "t1", "t2"}))
-      ->capture_default_str();
-  command->add_option("-t,--threads", o.threads, "threads [one a physical core]");
+      ->option_text("auto|t1|t2");
+  command->add_option("-t,--threads", o.threads, "threads [one a physical core]")->type_name("N");
   command->add_flag("--no-probe", o.no_probe, "do not run the model to store what it says");
   command->add_flag("--allow-random", o.allow_random,
                     "accept a model that predicts no better than chance");

@@ -10,13 +10,15 @@
 namespace tsq::tool {
 
 void add_engine_options(CLI::App& command, EngineOptions& options) {
-  command.add_option("-m,--model", options.model, "a .tsq file [models/fairy-tales.tsq]");
-  command.add_option("-t,--threads", options.session.threads, "threads [one a physical core]");
+  command.add_option("-m,--model", options.model, "a .tsq file [models/fairy-tales.tsq]")
+      ->type_name("FILE");
+  command.add_option("-t,--threads", options.session.threads, "threads [one a physical core]")
+      ->type_name("N");
   command
       .add_option("--activations", options.activations,
-                  "int8, or f32: slower, without the rounding of activations")
+                  "f32 is slower and does not round activations [int8]")
       ->check(CLI::IsMember({"int8", "f32"}))
-      ->capture_default_str();
+      ->option_text("int8|f32");
 }
 
 Result<Model> load_model(const EngineOptions& options) {

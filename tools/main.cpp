@@ -66,6 +66,7 @@ int run_tool(const std::vector<std::string>& arguments) {
 }  // namespace tsq::tool
 
 int main(int argc, char** argv) {
+  tsq::tool::reserve_standard_streams();
   tsq::tool::clean_up_on_signals();
   try {
     return tsq::tool::run_tool({argv + 1, argv + argc});

@@ -127,7 +127,9 @@ void add_perplexity(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("perplexity", "Measure how well a model predicts a text");
   add_engine_options(*command, options->engine);
-  command->add_option("-f,--file", options->file, "the text; - is standard input")->required();
+  command->add_option("-f,--file", options->file, "the text; - is standard input; required")
+      ->required()
+      ->option_text("FILE");
   command
       ->add_option("-c,--ctx-size", options->chunk,
                    "tokens of a chunk; the second half of each is scored")

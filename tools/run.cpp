@@ -204,17 +204,23 @@ void add_run(CLI::App& app, int& exit_code) {
   Options& o = *options;
   CLI::App* command = app.add_subcommand("run", "Generate text from a prompt");
   add_engine_options(*command, o.engine);
-  command->add_option("-c,--ctx-size,--max-context", o.engine.session.context,
-                      "tokens of context [the model's, or what memory holds]");
+  command
+      ->add_option("-c,--ctx-size,--max-context", o.engine.session.context,
+                   "tokens of context [the model's, or what memory holds]")
+      ->type_name("N");
   auto* prompt = command->add_option("-p,--prompt", o.prompt, "the text to go on from");
   command->add_option("-f,--file", o.prompt_file, "a file with the prompt; - is standard input")
+      ->option_text("FILE")
       ->excludes(prompt);
+  prompt->option_text("TEXT");
   command
       ->add_option("-n,--predict,--n-predict", o.predict,
                    "tokens to generate [-1: until the text ends or the context is full]")
-      ->check(CLI::Range(-1, INT32_MAX).description(""));
+      ->check(CLI::Range(-1, INT32_MAX).description(""))
+      ->type_name("N");
   command->add_option("-s,--seed", o.seed, "seed of the sampler [-1: a new one each time]")
-      ->check(CLI::Range(std::int64_t{-1}, INT64_MAX).description(""));
+      ->check(CLI::Range(std::int64_t{-1}, INT64_MAX).description(""))
+      ->type_name("N");
   command->add_option("--temp", o.sampler.temperature, "temperature; 0 takes the likeliest token")
       ->capture_default_str();
   command->add_option("--top-k", o.sampler.top_k, "choose among the k likeliest; 0 is all")

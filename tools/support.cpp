@@ -1,5 +1,6 @@
 #include "support.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -89,6 +90,12 @@ Exit exit_code(ErrorCode code) {
       return kFailure;
   }
   return kFailure;
+}
+
+void reserve_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) < 0) [[maybe_unused]]
+      const int taken = ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
 int fail(const Error& error) {

@@ -22,6 +22,10 @@ enum Exit : int {
 
 Exit exit_code(ErrorCode code);
 
+// Occupies descriptors 0 to 2 where the caller closed them, so that no file that is opened later
+// takes the place of a stream. Reading and writing them fails as before.
+void reserve_standard_streams();
+
 // Prints "tsq: message" and returns the exit code that the error means.
 int fail(const Error& error);
 [[gnu::format(printf, 1, 2)]] void warn(const char* format, ...);
