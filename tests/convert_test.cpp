@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cinttypes>
 #include <cmath>
 #include <cstring>
@@ -289,6 +290,37 @@ TEST_F(ConvertTest, RotationProbesAreTheUnrotatedWeights) {
   }
   for (const std::size_t n : of_rotation) EXPECT_GE(n, 4u);
   EXPECT_GE(other_than_zero, probes.size() / 2);
+}
+
+// A reader with the signs behind H, or without a rotation, would not find the probes' values.
+TEST_F(ConvertTest, RotationProbesSeeAWrongOrder) {
+  const fs::path source[] = {kModels / "qwen3_rot64.ptq1_0.gguf"};
+  ASSERT_TRUE(convert::convert(source, target()));
+  const auto opened = open_sound(target());
+  std::size_t wrong_order = 0, no_rotation = 0, all = 0;
+  for (const format::RotationProbe& probe : opened.file.rotation_probes()) {
+    const auto& record = opened.file.tensors()[probe.tensor];
+    const auto& rotation = opened.file.rotations()[probe.rotation];
+    ASSERT_FALSE(rotation.signs.empty());
+    std::vector<float> stored(record.cols());
+    format::decode_row(record.shape(), opened.file.body(record), probe.row, stored.data());
+    const std::uint64_t first = probe.col / rotation.block * rotation.block;
+    double sum = 0, magnitude = 0;
+    for (std::uint64_t j = first; j < first + rotation.block; ++j) {
+      const bool minus = (rotation.signs[j / 32] >> (j % 32) & 1) != 0;
+      const bool odd = (std::popcount((j - first) & (probe.col - first)) & 1) != 0;
+      sum += (minus != odd ? -1 : 1) * static_cast<double>(stored[j]);
+      magnitude += std::abs(static_cast<double>(stored[j]));
+    }
+    const double scale = 1 / std::sqrt(static_cast<double>(rotation.block));
+    const double tolerance = 0x1p-30 * magnitude * scale;
+    wrong_order += std::abs(sum * scale - probe.value) > tolerance ? 1 : 0;
+    no_rotation +=
+        std::abs(static_cast<double>(stored[probe.col]) - probe.value) > tolerance ? 1 : 0;
+    ++all;
+  }
+  EXPECT_GE(wrong_order, all * 3 / 4);
+  EXPECT_GE(no_rotation, all * 3 / 4);
 }
 
 // ---- shapes ----
@@ -593,6 +625,12 @@ TEST_F(ConvertTest, MissingKeysAndTensorsAreNamed) {
   file.set("tokenizer.ggml.tokens", gguf::texts({"a", "b", "ab", "c"}));
   file.erase("tokenizer.ggml.token_type");
   expect_refused(file, ErrorCode::damaged, {"'token_embd.weight' has 3 rows", "4 tokens"});
+}
+
+TEST_F(ConvertTest, TokensOfTheSameBytesAreRefused) {
+  auto file = with_tokenizer();
+  file.set("tokenizer.ggml.tokens", gguf::texts({"a", "b", "b"}));
+  expect_refused(file, ErrorCode::unsupported, {"token 2 'b'", "token 1 has them too"});
 }
 
 TEST_F(ConvertTest, GatedDeltaNetIsNotThereYet) {

@@ -67,6 +67,37 @@ TEST(Vocabulary, HoldsBytesTypesMergesAndIds) {
   EXPECT_EQ(vocabulary.end_tokens, (std::vector<std::uint32_t>{1, 0}));
 }
 
+// A user-defined token is plain text: "Ġa" there is not the bytes that merging "Ġ" and "a" gives.
+TEST(Vocabulary, MergesMakeTheBytesOfTheirResult) {
+  auto file = sample();
+  file.set("tokenizer.ggml.tokens",
+           gguf::texts({"Ġa", "a", "b", "Ġ", "ab", "ab", "abb", "aĠ", "<|im_end|>", "<|im_end|>"}));
+  file.set("tokenizer.ggml.token_type", gguf::i32s({4, 1, 1, 1, 4, 1, 3, 1, 1, 3}));
+  file.set("tokenizer.ggml.merges", gguf::texts({"Ġ a", "a b", "a b", "ab b", "a Ġ"}));
+  const auto bytes = file.build();
+  const auto checkpoint = parse(bytes);
+  ASSERT_TRUE(checkpoint && checkpoint->vocabulary);
+  const auto& merges = checkpoint->vocabulary->merges;
+  ASSERT_EQ(merges.size(), 3u);
+  EXPECT_EQ(merges[0].result, 5u);  // the normal "ab", not the user-defined one
+  EXPECT_EQ(merges[1].result, 6u);
+  EXPECT_EQ(merges[2].result, 7u);
+  EXPECT_EQ(checkpoint->dropped_merges, 2u);
+  EXPECT_EQ(checkpoint->vocabulary->end_tokens, (std::vector<std::uint32_t>{1, 9}));
+}
+
+// Whatever the importer accepts, the section can hold.
+TEST(Vocabulary, BuildsItsSection) {
+  const auto file = sample().build();
+  const auto checkpoint = parse(file);
+  ASSERT_TRUE(checkpoint && checkpoint->vocabulary);
+  const auto section = format::build_tokenizer_section(*checkpoint->vocabulary);
+  ASSERT_TRUE(section) << section.error().message();
+  const auto view = format::TokenizerView::parse(*section, 10);
+  ASSERT_TRUE(view) << view.error().message();
+  EXPECT_EQ(view->find(" ab"), 7u);
+}
+
 TEST(Vocabulary, EndsOfTurnsCountOnce) {
   auto file = sample();
   file.set("tokenizer.ggml.eot_token_id", gguf::u32(9));

@@ -57,7 +57,7 @@ Result<void> check_likelihood(const format::TokenProbe& probe, std::uint32_t voc
   if (probe.mean_nll <= limit) return {};
   return errorf(ErrorCode::damaged,
                 "the model predicts a plain text no better than chance: %.3f nats a token, "
-                "expected at most %.3f (0.9 ln %u)",
+                "expected at most %.3f (0.9 ln %u); random weights need --allow-random",
                 probe.mean_nll, limit, vocabulary);
 }
 

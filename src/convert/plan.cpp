@@ -160,7 +160,7 @@ Result<format::FileContents> plan(const importer::Checkpoint& checkpoint,
   contents.metadata = metadata.take();
   if (checkpoint.vocabulary) {
     auto section = format::build_tokenizer_section(*checkpoint.vocabulary);
-    if (!section) return section.error();
+    if (!section) return Error(ErrorCode::unsupported, section.error().message());
     contents.tokenizer = std::move(*section);
   }
   return contents;

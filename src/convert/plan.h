@@ -8,8 +8,9 @@
 namespace tsq::convert {
 
 // contents.tensors[i] is the record of checkpoint.tensors[i]. unsupported: an architecture whose
-// tensors have to be reordered, which tsq does not do yet. damaged: keys that a model must have are
-// missing or contradict its tensors.
+// tensors have to be reordered, which tsq does not do yet; a vocabulary that the tokenizer section
+// cannot hold (two tokens of the same bytes). damaged: keys that a model must have are missing or
+// contradict its tensors.
 Result<format::FileContents> plan(const importer::Checkpoint& checkpoint, TernaryEncoding encoding);
 
 }  // namespace tsq::convert

@@ -54,7 +54,8 @@ struct Checkpoint {
 
   std::optional<format::Vocabulary> vocabulary;
   std::string no_vocabulary;       // why there is none
-  std::size_t dropped_merges = 0;  // merges whose parts or result are not tokens
+  // Merges that repeat a pair, or whose parts or result are not tokens.
+  std::size_t dropped_merges = 0;
 
   std::vector<std::string> warnings;
 };

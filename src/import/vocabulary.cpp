@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/errorf.h"
 #include "import/keys.h"
@@ -104,28 +105,47 @@ void add_tokens(Checkpoint& checkpoint, const std::vector<std::string_view>& tex
       "%zu tokens are not written in the byte alphabet and are taken as plain text", outside));
 }
 
-// "left right", split at the first space that has something before it.
-std::optional<Vocabulary::Merge> read_merge(std::string_view line, const IdsByText& ids) {
+// The tokens by their text in the file. Where two have the same, one that merging can make wins.
+IdsByText ids_by_text(const std::vector<std::string_view>& texts,
+                      const std::vector<TokenType>& types) {
+  IdsByText ids;
+  ids.reserve(texts.size());
+  for (const bool encoded : {true, false}) {
+    for (std::uint32_t i = 0; i < texts.size(); ++i) {
+      if (is_encoded(types[i]) == encoded) ids.emplace(texts[i], i);
+    }
+  }
+  return ids;
+}
+
+// "left right", split at the first space that has something before it. Nothing where the three
+// tokens do not exist, or do not stand for the same bytes.
+std::optional<Vocabulary::Merge> read_merge(std::string_view line, const IdsByText& ids,
+                                            const Vocabulary& vocabulary) {
   const std::size_t space = line.find(' ', 1);
   if (space == std::string_view::npos) return std::nullopt;
   const std::string_view left = line.substr(0, space), right = line.substr(space + 1);
-  const auto id_of = [&](std::string_view text) {
-    const auto found = ids.find(text);
-    return found == ids.end() ? kNoToken : found->second;
-  };
-  const Vocabulary::Merge merge = {id_of(left), id_of(right),
-                                   id_of(std::string(left) + std::string(right))};
-  if (merge.left == kNoToken || merge.right == kNoToken || merge.result == kNoToken) {
+  const auto found_left = ids.find(left), found_right = ids.find(right);
+  const auto found_result = ids.find(std::string(left) + std::string(right));
+  if (found_left == ids.end() || found_right == ids.end() || found_result == ids.end()) {
     return std::nullopt;
   }
+  const Vocabulary::Merge merge = {found_left->second, found_right->second, found_result->second};
+  const auto& bytes = vocabulary.tokens;
+  if (bytes[merge.left] + bytes[merge.right] != bytes[merge.result]) return std::nullopt;
   return merge;
 }
 
 void add_merges(Checkpoint& checkpoint, const std::vector<std::string_view>& lines,
                 const IdsByText& ids, Vocabulary& vocabulary) {
+  std::unordered_set<std::uint64_t> pairs;
+  pairs.reserve(lines.size());
   vocabulary.merges.reserve(lines.size());
   for (const std::string_view line : lines) {
-    if (const auto merge = read_merge(line, ids)) {
+    const auto merge = read_merge(line, ids, vocabulary);
+    const bool is_new =
+        merge && pairs.insert(std::uint64_t{merge->left} << 32 | merge->right).second;
+    if (is_new) {
       vocabulary.merges.push_back(*merge);
     } else {
       ++checkpoint.dropped_merges;
@@ -160,8 +180,7 @@ void add_end_token(Vocabulary& vocabulary, std::uint32_t id) {
   if (id != kNoToken && std::find(ends.begin(), ends.end(), id) == ends.end()) ends.push_back(id);
 }
 
-Result<void> add_special_tokens(Checkpoint& checkpoint, const IdsByText& ids,
-                                Vocabulary& vocabulary) {
+Result<void> add_special_tokens(Checkpoint& checkpoint, Vocabulary& vocabulary) {
   const Metadata& metadata = checkpoint.metadata;
   const std::size_t n = vocabulary.tokens.size();
   std::uint32_t end_of_turn = kNoToken, end_of_message = kNoToken;
@@ -185,10 +204,10 @@ Result<void> add_special_tokens(Checkpoint& checkpoint, const IdsByText& ids,
     add_end_token(vocabulary, id);
   }
   // Ends of a turn that files often leave out of their keys.
-  for (const char* text : {"<|im_end|>", "<|endoftext|>", "<|eot_id|>"}) {
-    const auto found = ids.find(text);
-    if (found != ids.end() && vocabulary.types[found->second] == TokenType::control) {
-      add_end_token(vocabulary, found->second);
+  for (const std::string_view text : {"<|im_end|>", "<|endoftext|>", "<|eot_id|>"}) {
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const bool is_end = vocabulary.types[i] == TokenType::control && vocabulary.tokens[i] == text;
+      if (is_end) add_end_token(vocabulary, i);
     }
   }
 
@@ -233,11 +252,8 @@ Result<void> read_vocabulary(Checkpoint& checkpoint) {
   vocabulary.pre_tokenizer = *pre_tokenizer(*metadata.find(kPre)->as_string());
   vocabulary.types = std::move(*types);
   add_tokens(checkpoint, *texts, vocabulary);
-  IdsByText ids;
-  ids.reserve(texts->size());
-  for (std::uint32_t i = 0; i < texts->size(); ++i) ids.emplace((*texts)[i], i);
-  add_merges(checkpoint, *lines, ids, vocabulary);
-  if (const auto special = add_special_tokens(checkpoint, ids, vocabulary); !special) {
+  add_merges(checkpoint, *lines, ids_by_text(*texts, vocabulary.types), vocabulary);
+  if (const auto special = add_special_tokens(checkpoint, vocabulary); !special) {
     return special.error();
   }
   checkpoint.vocabulary = std::move(vocabulary);
