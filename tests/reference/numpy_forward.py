@@ -45,13 +45,30 @@ class Model:
             z = self.signs.get(z.shape[-1], 1.0) * hadamard(z, self.block)
         return z
 
+    def scale_frequencies(self, frequency):
+        """rope.scaling.*; YaRN is section 3 of arXiv 2309.00071 with its alpha 1 and beta 32."""
+        kind = self.keys.get(f"{self.arch}.rope.scaling.type", "none")
+        if kind == "none":
+            return frequency, 1.0
+        factor = self.key("rope.scaling.factor")
+        if kind == "linear":
+            return frequency / factor, 1.0
+        turns = self.key("rope.scaling.original_context_length") * frequency / (2 * np.pi)
+        base, pairs = self.key("rope.freq_base"), len(frequency)
+        # Between the pairs that turn 32 times and once, rounded outwards, the blend is linear in the pair.
+        pair = np.log(turns[0] / np.array([32.0, 1.0])) / np.log(base) * pairs
+        low, high = max(np.floor(pair[0]), 0), min(np.ceil(pair[1]), 2 * pairs - 1)
+        slow = np.clip((np.arange(pairs) - low) / (high - low), 0, 1)
+        return frequency * (1 - slow) + frequency / factor * slow, 0.1 * np.log(factor) + 1
+
     def rope(self, x):
         """x [tokens, heads, d]. llama turns neighbours, qwen3 the two halves of a head."""
         n, _, d = x.shape
         frequency = self.key("rope.freq_base") ** (-np.arange(0, d, 2) / d)
         if "rope_freqs.weight" in self.tensors:
             frequency = frequency / self.weight("rope_freqs.weight")
-        turn = np.exp(1j * np.arange(n)[:, None, None] * frequency)
+        frequency, magnitude = self.scale_frequencies(frequency)
+        turn = magnitude * np.exp(1j * np.arange(n)[:, None, None] * frequency)
         if self.arch == "llama":
             y = (x[..., 0::2] + 1j * x[..., 1::2]) * turn
             return np.stack([y.real, y.imag], -1).reshape(x.shape)

@@ -38,7 +38,7 @@ class Spec:
     theta: float
     pre: str
     seed: int
-    rope_scaling: dict | None = None  # transformers' parameters of rope_type llama3
+    rope_scaling: dict | None = None  # transformers' parameters: llama3, yarn, linear
 
     def matrices(self):
         """(name, rows, cols, spread) of each matrix; the spreads make peaked attention and logits."""
@@ -138,6 +138,12 @@ def write_gguf(path, spec, tensors, keys=()):
     writer.add_layer_norm_rms_eps(EPS)
     writer.add_rope_dimension_count(spec.head_dim)
     writer.add_rope_freq_base(spec.theta)
+    scaling = spec.rope_scaling or {}
+    if scaling.get("rope_type") in ("yarn", "linear"):  # llama3's is a tensor, rope_freqs.weight
+        writer.add_rope_scaling_type(gguf.RopeScalingType(scaling["rope_type"]))
+        writer.add_rope_scaling_factor(scaling["factor"])
+    if scaling.get("rope_type") == "yarn":
+        writer.add_rope_scaling_orig_ctx_len(scaling["original_max_position_embeddings"])
     writer.add_vocab_size(VOCAB)
     tokens, merges, types = small_vocabulary()
     writer.add_tokenizer_model("gpt2")
