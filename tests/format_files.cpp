@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/metadata.h"
 #include "format/probes.h"
+#include "format/tokenizer_section.h"
 #include "temporary_folder.h"
 
 namespace tsq::format {
@@ -81,6 +82,16 @@ Result<void> write_ternary(Writer& writer, const TensorRecord& tensor, std::mt19
   return writer.end_tensor({}, zeros);
 }
 
+std::vector<std::byte> sample_tokenizer() {
+  Vocabulary vocabulary;
+  vocabulary.tokens = {"a", "b", "ab", "<|end|>", "c", "abc"};
+  vocabulary.types.assign(6, TokenType::normal);
+  vocabulary.types[3] = TokenType::control;
+  vocabulary.merges = {{0, 1, 2}, {2, 4, 5}};
+  vocabulary.eos = 3;
+  return expect(build_tokenizer_section(vocabulary));
+}
+
 }  // namespace
 
 FileContents sample_contents() {
@@ -112,7 +123,7 @@ FileContents sample_contents() {
   contents.tensors[kBf16] = dense("brain", Encoding::bf16, {32, 2, 3});
   contents.tensors[kQ8] = dense("eight", Encoding::q8, {64, 2});
 
-  contents.tokenizer.assign(100, std::byte{7});
+  contents.tokenizer = sample_tokenizer();
   contents.rotation_probes = {{.rotation = 0, .tensor = kQ, .row = 32, .col = 77},
                               {.rotation = 1, .tensor = kDown, .row = 1, .col = 20}};
   return contents;

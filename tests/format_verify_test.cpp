@@ -248,6 +248,13 @@ TEST(Verify, RotationProbes) {
   EXPECT_NEAR(std::stod(findings[0].expected) - std::stod(findings[0].found), 1, 1e-6);
 }
 
+TEST(Verify, TheTokenizerSection) {
+  const auto findings = findings_after([](Bytes& bytes) { put(bytes, section_at(bytes, 4), 99u); });
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].where, "tokenizer section");
+  EXPECT_NE(findings[0].found.find("99"), std::string::npos) << findings[0].found;
+}
+
 TEST(Verify, AnEmptyTokenProbe) {
   expect_one([](Bytes& bytes) { std::memset(bytes.data() + section_at(bytes, 5), 0, 216); },
              {"token probe", "an empty slot: the file was never finished",

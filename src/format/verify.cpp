@@ -9,6 +9,7 @@
 #include "base/errorf.h"
 #include "base/hash.h"
 #include "format/probes.h"
+#include "format/tokenizer_section.h"
 
 namespace tsq::format {
 namespace {
@@ -256,6 +257,13 @@ void check_gap(const File& file, std::uint64_t first, std::uint64_t end, const s
                       "0"});
 }
 
+void check_tokenizer(const File& file, std::vector<Finding>& findings) {
+  if (file.tokenizer_section().empty()) return;
+  const auto view = TokenizerView::parse(file.tokenizer_section(), file.header().vocab_size);
+  const auto checked = view ? view->check() : view.error();
+  if (!checked) findings.push_back({"tokenizer section", checked.error().message(), "none of that"});
+}
+
 void check_probes(const File& file, std::vector<Finding>& findings) {
   for (const RotationProbe& probe : file.rotation_probes()) {
     const auto mismatch = find_mismatch(file, probe);
@@ -299,6 +307,7 @@ Result<VerifyReport> verify(const File& file, const VerifyProgress& progress) {
               stringf("tensor '%s'", printable(tensor.name).c_str()), report.findings);
     if (!go_on(next)) return errorf(ErrorCode::cancelled, "cancelled while checking");
   }
+  check_tokenizer(file, report.findings);
   check_probes(file, report.findings);
   return report;
 }
