@@ -77,6 +77,62 @@ TEST_P(ModelTest, F32PathGivesTheGoldenLogits) {
   }
 }
 
+// The int8 path against the golden logits. Rounding a group of 128 to a step of a / 127, a its
+// largest value, adds noise of a / (127 sqrt(12)); a is about 2.7 times the rms of such a group, so
+// each rounding adds 0.6 % of a projection's input. A path through L layers meets four of them a
+// layer and one at the head: 0.6 % * sqrt(4 L + 1), 1.9 % of the logits' rms for L = 2. The largest
+// of 19 x 333 such differences is about 4 deviations, the largest logit about 3 times their rms:
+// 2.5 % in the metric, and twice that leaves room for groups with larger peaks and for the gain of
+// softmax and SiLU.
+constexpr double kInt8Bound = 0.05;
+
+TEST_P(ModelTest, Int8PathStaysWithinItsRounding) {
+  const test::Golden golden = test::read_golden(GetParam());
+  const Model model = open_model(GetParam());
+  EXPECT_LE(worst_error(model, golden, Activations::int8), kInt8Bound);
+}
+
+// Defects that the bound must notice, planted in the kernel table.
+bool quantise_to_4_bits(const float* x, std::size_t count, std::int8_t* q, float* scale,
+                        std::int32_t* sum) noexcept {
+  const kernels::Kernels& k = *kernels::table(kernels::Isa::scalar);
+  const bool finite = k.quantize(x, count, q, scale, sum);
+  for (std::size_t g = 0; g < count / 128; ++g) {
+    sum[g] = 0;
+    for (std::size_t i = 128 * g; i < 128 * (g + 1); ++i) {
+      q[i] = static_cast<std::int8_t>(q[i] / 16 * 16);
+      sum[g] += q[i];
+    }
+  }
+  return finite;
+}
+
+bool forget_the_last_group(const float* x, std::size_t count, std::int8_t* q, float* scale,
+                           std::int32_t* sum) noexcept {
+  const bool finite = kernels::table(kernels::Isa::scalar)->quantize(x, count, q, scale, sum);
+  scale[count / 128 - 1] = 0;
+  return finite;
+}
+
+void rotate_without_signs(const float* x, const std::uint32_t*, std::size_t count,
+                          std::size_t block, float* y) noexcept {
+  kernels::table(kernels::Isa::scalar)->rotate(x, nullptr, count, block, y);
+}
+
+TEST(Int8BoundTest, PlantedDefectsExceedIt) {
+  const std::string file = "qwen3_rot128_wide.ptq1_0.gguf";
+  const test::Golden golden = test::read_golden(file);
+  const Model model = open_model(file);
+  const kernels::Kernels good = *kernels::table(kernels::supported_isas().back());
+  kernels::Kernels bits = good, group = good, signs = good;
+  bits.quantize = quantise_to_4_bits;
+  group.quantize = forget_the_last_group;
+  signs.rotate = rotate_without_signs;
+  for (const kernels::Kernels* bad : {&bits, &group, &signs}) {
+    EXPECT_GT(worst_error(model, golden, Activations::int8, {.kernels = bad}), kInt8Bound);
+  }
+}
+
 TEST_P(ModelTest, EveryLevelGivesTheSameBits) {
   const test::Golden golden = test::read_golden(GetParam());
   const std::vector<Token>& tokens = golden.prompts[6].tokens;
