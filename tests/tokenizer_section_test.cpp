@@ -44,8 +44,7 @@ constexpr std::uint32_t kTokens = 9;
 
 // Where FORMAT.md puts things, for small_vocabulary(): 32 string slots, 8 merge slots.
 constexpr std::size_t kOffsetsAt = 64, kMergesAt = 104, kStringSlotsAt = 128, kMergeSlotsAt = 256,
-                      kSpecialAt = 288, kEndAt = 296, kTypesAt = 304, kTextAt = 313,
-                      kSectionBytes = 337;
+                      kSpecialAt = 288, kEndAt = 296, kTypesAt = 304, kSectionBytes = 337;
 constexpr std::uint32_t kStringSlots = 32, kMergeSlots = 8;
 
 std::vector<std::byte> small_section() {

@@ -101,8 +101,7 @@ std::vector<std::uint32_t> end_list(const Vocabulary& v) {
   std::vector<std::uint32_t> ids = v.end_tokens;
   if (v.eos != kNoToken) ids.push_back(v.eos);
   std::ranges::sort(ids);
-  const auto repeated = std::ranges::unique(ids);
-  ids.erase(repeated.begin(), repeated.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;
 }
 

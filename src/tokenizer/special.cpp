@@ -43,11 +43,12 @@ std::optional<std::uint32_t> SpecialTokens::longest_at_start(std::string_view te
       if (control || view_.type(*low) == TokenType::user_defined) longest = *low;
     }
     if (low == high || depth == text.size()) return longest;
-    const auto next = std::ranges::equal_range(
-        low, high, static_cast<unsigned char>(text[depth]), {},
-        [&](std::uint32_t id) { return static_cast<unsigned char>(view_.token(id)[depth]); });
-    low = next.begin();
-    high = next.end();
+    const auto byte = static_cast<unsigned char>(text[depth]);
+    const auto byte_of = [&](std::uint32_t id) {
+      return static_cast<unsigned char>(view_.token(id)[depth]);
+    };
+    low = std::ranges::lower_bound(low, high, byte, {}, byte_of);
+    high = std::ranges::upper_bound(low, high, byte, {}, byte_of);
   }
 }
 
