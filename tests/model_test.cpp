@@ -253,6 +253,25 @@ TEST_F(SessionTest, CancelledPromptsLeaveNothing) {
   EXPECT_TRUE(std::ranges::equal(*after, *expected));
 }
 
+void norm_to_infinity(const float*, const float*, std::size_t n, float, float* y) noexcept {
+  std::fill_n(y, n, INFINITY);
+}
+
+TEST_F(SessionTest, NamesTheLayerOfAnInfiniteActivation) {
+  kernels::Kernels bad = *kernels::table(kernels::Isa::scalar);
+  bad.rms_norm = norm_to_infinity;
+  Session int8 = make_session(model_, Activations::int8, {.kernels = &bad});
+  const auto failed = int8.append(tokens_);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code(), ErrorCode::numeric);
+  EXPECT_EQ(
+      failed.error().message(),
+      "blk.0.attn_q.weight: an activation of token 0 of the batch is infinite or not a number");
+  EXPECT_EQ(int8.position(), 0);
+  Session f32 = make_session(model_, Activations::f32, {.kernels = &bad});
+  EXPECT_EQ(f32.append(tokens_).error().code(), ErrorCode::numeric);
+}
+
 TEST_F(SessionTest, ManySessionsShareAModel) {
   Session a = make_session(model_, Activations::int8), b = make_session(model_, Activations::int8);
   const std::vector<Token> other = {300, 2};
