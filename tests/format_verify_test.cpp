@@ -88,7 +88,7 @@ TEST(Verify, CodesOfT2) {
   ASSERT_GE(findings.size(), 1u);
   EXPECT_EQ(findings[0].where,
             "tensor 'blk.0.attn_q.weight': bytes with a code that stands for no weight");
-  EXPECT_EQ(findings[0].found, "1, the first at byte 2240 of its body");
+  EXPECT_EQ(findings[0].found, "1, the first at byte 2241 of its body");
   EXPECT_EQ(findings[0].expected, "none");
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cinttypes>
 #include <cstring>
 
@@ -16,21 +15,21 @@ namespace {
 
 constexpr std::uint64_t kProgressBytes = 16 << 20;
 
-constexpr auto kT1Exists = [] {
-  std::array<bool, 256> table{};
-  for (unsigned byte = 0; byte < 256; ++byte)
-    table[byte] = t1_byte_exists(static_cast<std::uint8_t>(byte));
-  return table;
-}();
-
-// Digits of a byte that are 1 (weight 0), among the first n of them.
-constexpr auto kT1Zeros = [] {
+// What a byte of t1 holds if its first n digits are weights: bits 0-2 how many of them are 0, bit 7
+// set if no five codes give it or if a later digit is not 1.
+constexpr std::uint8_t kT1Unsound = 0x80;
+constexpr auto kT1Bytes = [] {
   std::array<std::array<std::uint8_t, 256>, kT1Groups + 1> table{};
   for (std::size_t n = 1; n <= kT1Groups; ++n) {
     for (unsigned byte = 0; byte < 256; ++byte) {
       const auto digits = t1_digits(static_cast<std::uint8_t>(byte));
-      const bool zero = digits[n - 1] == 1;
-      table[n][byte] = static_cast<std::uint8_t>(table[n - 1][byte] + (zero ? 1 : 0));
+      std::uint8_t zeros = 0;
+      bool sound = t1_byte_exists(static_cast<std::uint8_t>(byte));
+      for (std::size_t d = 0; d < kT1Groups; ++d) {
+        if (d < n && digits[d] == 1) ++zeros;
+        if (d >= n && digits[d] != 1) sound = false;
+      }
+      table[n][byte] = sound ? zeros : zeros | kT1Unsound;
     }
   }
   return table;
@@ -124,31 +123,41 @@ class TensorCheck {
   }
 
   std::uint64_t t2_group_zeros(const std::byte* codes) {
-    std::uint64_t zeros = 0;
-    constexpr std::uint64_t kLow = 0x5555555555555555;
-    for (std::size_t i = 0; i < 8 * kGroup; i += 8) {
-      const auto word = load<std::uint64_t>(codes + i);
-      zeros += static_cast<unsigned>(std::popcount(word & ~(word >> 1) & kLow));
-      if ((word & word >> 1 & kLow) != 0) unused_codes_.add([&] { return byte_place(codes + i); });
+    constexpr std::uint64_t kLow = 0x5555555555555555, kPairs = 0x3333333333333333,
+                            kBytes = 0x0f0f0f0f0f0f0f0f, kEvenBytes = 0x00ff00ff00ff00ff;
+    constexpr std::size_t kWords = 32;  // at most 4 zeros a byte: 128 fit a byte of `sums`
+    std::uint64_t zeros = 0, unused = 0;
+    for (std::size_t part = 0; part < 8 * kGroup; part += 8 * kWords) {
+      std::uint64_t sums = 0;
+      for (std::size_t i = 0; i < kWords; ++i) {
+        const auto word = load<std::uint64_t>(codes + part + 8 * i);
+        const std::uint64_t zero = word & ~(word >> 1) & kLow;
+        const std::uint64_t pairs = (zero & kPairs) + (zero >> 2 & kPairs);
+        sums += (pairs & kBytes) + (pairs >> 4 & kBytes);
+        unused |= word & word >> 1 & kLow;
+      }
+      sums = (sums & kEvenBytes) + (sums >> 8 & kEvenBytes);
+      zeros += sums * 0x0001000100010001 >> 48;
+    }
+    for (std::size_t i = 0; i < 8 * kGroup && unused != 0; ++i) {
+      const auto byte = std::to_integer<unsigned>(codes[i]);
+      if ((byte & byte >> 1 & 0x55) != 0) unused_codes_.add([&] { return byte_place(codes + i); });
     }
     return zeros;
   }
 
-  // Of n bytes, the digits from `used` on have to be 1.
+  // n bytes whose first `used` digits are weights.
   std::uint64_t t1_zeros(const std::byte* bytes, std::size_t n, std::size_t used) {
+    const auto& table = kT1Bytes[used];
     std::uint64_t zeros = 0;
-    bool sound = true;
-    const auto is_sound = [&](std::uint8_t byte) {
-      return kT1Exists[byte] &&
-             kT1Zeros[kT1Groups][byte] == kT1Zeros[used][byte] + kT1Groups - used;
-    };
+    unsigned all = 0;
     for (std::size_t i = 0; i < n; ++i) {
-      const auto byte = std::to_integer<std::uint8_t>(bytes[i]);
-      zeros += kT1Zeros[used][byte];
-      sound &= is_sound(byte);
+      const unsigned entry = table[std::to_integer<std::uint8_t>(bytes[i])];
+      zeros += entry & 7;
+      all |= entry;
     }
-    for (std::size_t i = 0; i < n && !sound; ++i) {
-      if (!is_sound(std::to_integer<std::uint8_t>(bytes[i])))
+    for (std::size_t i = 0; i < n && (all & kT1Unsound) != 0; ++i) {
+      if ((table[std::to_integer<std::uint8_t>(bytes[i])] & kT1Unsound) != 0)
         unused_codes_.add([&] { return byte_place(bytes + i); });
     }
     return zeros;
@@ -261,7 +270,8 @@ void check_tokenizer(const File& file, std::vector<Finding>& findings) {
   if (file.tokenizer_section().empty()) return;
   const auto view = TokenizerView::parse(file.tokenizer_section(), file.header().vocab_size);
   const auto checked = view ? view->check() : view.error();
-  if (!checked) findings.push_back({"tokenizer section", checked.error().message(), "none of that"});
+  if (!checked)
+    findings.push_back({"tokenizer section", checked.error().message(), "none of that"});
 }
 
 void check_probes(const File& file, std::vector<Finding>& findings) {
