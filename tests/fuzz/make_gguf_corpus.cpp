@@ -1,0 +1,104 @@
+// Writes the hand-made inputs of gguf_fuzz.cpp: make_gguf_corpus FOLDER. The numbered ones beside
+// them are what the fuzzer found from these.
+#include <cstdio>
+#include <fstream>
+
+#include "gguf_builder.h"
+
+namespace {
+
+using namespace tsq;
+using gguf::GgufBuilder;
+
+// One small tensor of every type that tsq reads.
+GgufBuilder types() {
+  const struct {
+    std::uint32_t id;
+    std::uint64_t cols;
+    std::size_t row_bytes;
+  } kTypes[] = {{gguf::kF32, 3, 12},     {gguf::kF16, 3, 6},       {gguf::kBF16, 3, 6},
+                {gguf::kQ8_0, 32, 34},   {gguf::kQ4_0, 32, 18},    {gguf::kQ4_1, 32, 20},
+                {gguf::kPQ2_0, 128, 34}, {gguf::kPTQ1_0, 128, 28}, {gguf::kTQ1_0, 256, 54},
+                {gguf::kTQ2_0, 256, 66}};
+  GgufBuilder file;
+  file.set("general.architecture", gguf::text("llama"));
+  file.set("general.alignment", gguf::u32(32));
+  for (const auto& type : kTypes) {
+    file.add("t" + std::to_string(type.id), type.id, {type.cols, 2},
+             gguf::some_bytes(2 * type.row_bytes, type.id));
+  }
+  return file;
+}
+
+GgufBuilder rotation() {
+  GgufBuilder file;
+  file.set("general.architecture", gguf::text("qwen3"));
+  file.set("prism.hadamard.version", gguf::u32(1));
+  file.set("prism.hadamard.block_size", gguf::u32(4));
+  file.set("prism.hadamard.transform", gguf::text("normalized-sylvester-walsh-hadamard"));
+  file.set("prism.hadamard.axis", gguf::text("input-last-dimension"));
+  file.set("prism.hadamard.sign_mode", gguf::text("explicit"));
+  file.set("prism.hadamard.sign_widths", gguf::i32s({4, 8}));
+  file.set("prism.hadamard.sign_values", gguf::i32s({1, -1, 1, 1, -1, 1, 1, 1, -1, -1, 1, 1}));
+  file.set("prism.hadamard.weight_names",
+           gguf::texts({"blk.0.attn_q.weight", "blk.0.ffn_down.weight"}));
+  file.set("prism.hadamard.inverse_weight_names", gguf::texts({"token_embd.weight"}));
+  file.set("prism.hadamard.gdn_v_grouped", gguf::boolean(true));
+  file.add("token_embd.weight", gguf::kF16, {4, 2}, gguf::some_bytes(16, 1));
+  file.add("blk.0.attn_q.weight", gguf::kF16, {4, 2}, gguf::some_bytes(16, 2));
+  file.add("blk.0.ffn_down.weight", gguf::kF16, {8, 2}, gguf::some_bytes(32, 3));
+  return file;
+}
+
+GgufBuilder identity() {
+  GgufBuilder file = rotation();
+  file.set("prism.hadamard.sign_mode", gguf::text("identity"));
+  file.erase("prism.hadamard.sign_widths").erase("prism.hadamard.sign_values");
+  return file;
+}
+
+GgufBuilder vocabulary() {
+  GgufBuilder file;
+  file.version = 2;
+  file.set("tokenizer.ggml.model", gguf::text("gpt2"));
+  file.set("tokenizer.ggml.pre", gguf::text("qwen2"));
+  file.set("tokenizer.ggml.tokens", gguf::texts({"a", "b", "Ġ", "ab", "<|im_end|>"}));
+  file.set("tokenizer.ggml.token_type", gguf::i32s({1, 1, 1, 1, 3}));
+  file.set("tokenizer.ggml.merges", gguf::texts({"a b", "b c"}));
+  file.set("tokenizer.ggml.bos_token_id", gguf::u32(4));
+  file.set("tokenizer.ggml.eos_token_id", gguf::u32(4));
+  file.set("tokenizer.ggml.add_bos_token", gguf::boolean(true));
+  return file;
+}
+
+// The second part of a split file, with a tensor of a type that is not read.
+GgufBuilder part() {
+  GgufBuilder file;
+  file.set("split.no", gguf::u16(1));
+  file.set("split.count", gguf::u16(2));
+  file.set("split.tensors.count", gguf::i32(1));
+  file.add("x", 12, {256}, gguf::some_bytes(144, 1));
+  return file;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fputs("usage: make_gguf_corpus FOLDER\n", stderr);
+    return 2;
+  }
+  const std::pair<const char*, GgufBuilder> kInputs[] = {{"types", types()},
+                                                         {"rotation", rotation()},
+                                                         {"identity", identity()},
+                                                         {"vocabulary", vocabulary()},
+                                                         {"part", part()}};
+  for (const auto& [name, file] : kInputs) {
+    const auto bytes = file.build();
+    std::ofstream out(std::string(argv[1]) + "/" + name, std::ios::binary);
+    out.write(reinterpret_cast<const char*>(bytes.data()),
+              static_cast<std::streamsize>(bytes.size()));
+    if (!out) return 1;
+  }
+  return 0;
+}
