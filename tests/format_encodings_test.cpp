@@ -180,7 +180,7 @@ TEST_P(RowBlock, EveryCodeLiesWhereFormatMdSays) {
   for (const Encoding encoding : {Encoding::t2, Encoding::t1}) {
     std::vector<std::byte> zeros(row_block_bytes(encoding, cols)), body(zeros.size());
     pack_row_block(encoding, cols, codes.data(), scales.data(), zeros.data());
-    for (std::size_t row = 0; row < 32; row += row == 0 ? 13 : 6) {  // 0 13 19 25 31
+    for (const std::size_t row : {0, 13, 31}) {
       for (std::size_t input = 0; input < cols; ++input) {
         std::uint8_t& code = codes[row * cols + input];
         for (const std::uint8_t value : {std::uint8_t{0}, std::uint8_t{2}}) {
@@ -245,7 +245,7 @@ TEST_P(RowBlock, UnpackIsTheInverse) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Groups, RowBlock, testing::Values(1, 2, 3, 4, 5, 6, 7, 8));
+INSTANTIATE_TEST_SUITE_P(Groups, RowBlock, testing::Range<std::size_t>(1, 11));
 
 TEST(RowBlock, UnpackReportsCodesThatDoNotExist) {
   std::vector<std::uint8_t> codes(32 * 256, 1);
