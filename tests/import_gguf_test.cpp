@@ -403,6 +403,27 @@ TEST_F(SplitGguf, RefusesPartsThatDisagree) {
   expect_error("'token_embd.weight' is in two parts");
 }
 
+// Its contract in a part that nobody reads would leave weights rotated and unmarked.
+TEST_F(SplitGguf, RefusesKeysOutsideTheFirstPart) {
+  write(0, part(0));
+  write(2, part(2));
+  const auto path = write(1, part(1).set("prism.hadamard.version", gguf::u32(1)));
+  const auto opened = open({path});
+  ASSERT_FALSE(opened);
+  EXPECT_NE(opened.error().message().find("'prism.hadamard.version' of part 2 is not in part 1"),
+            std::string::npos)
+      << opened.error().message();
+  write(0, part(0).set("llama.block_count", gguf::u32(1)));
+  write(1, part(1).set("llama.block_count", gguf::u32(1)));
+  EXPECT_TRUE(open({path}));
+  write(1, part(1).set("llama.block_count", gguf::u32(2)));
+  const auto other = open({path});
+  ASSERT_FALSE(other);
+  EXPECT_NE(other.error().message().find("'llama.block_count' of part 2 has another value"),
+            std::string::npos)
+      << other.error().message();
+}
+
 TEST_F(SplitGguf, RefusesUnusualNamesUnlessAllPartsAreGiven) {
   std::vector<std::filesystem::path> paths;
   for (std::uint32_t i = 0; i < 3; ++i) {

@@ -38,6 +38,25 @@ Result<void> order_parts(std::vector<GgufPart>& parts) {
   return {};
 }
 
+// A key of a later part that the first part does not have would be ignored: a rotation among them.
+Result<void> check_keys(const std::vector<GgufPart>& parts) {
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    for (const Entry& entry : parts[i].metadata.entries()) {
+      if (entry.key.starts_with("split.") || entry.key.starts_with("general.")) continue;
+      const Value* first = parts[0].metadata.find(entry.key);
+      if (first && first->type() == entry.value.type() &&
+          std::ranges::equal(first->bytes(), entry.value.bytes())) {
+        continue;
+      }
+      return errorf(ErrorCode::damaged,
+                    "key '%s' of part %zu %s, expected the keys of the model in the first part",
+                    printable(entry.key).c_str(), i + 1,
+                    first ? "has another value in part 1" : "is not in part 1");
+    }
+  }
+  return {};
+}
+
 Result<void> check_unread(const std::vector<GgufPart>& parts) {
   UnreadTensors all;
   for (const GgufPart& part : parts) {
@@ -73,6 +92,7 @@ Result<void> check_tensors(const Checkpoint& checkpoint, std::optional<std::uint
 
 Result<Checkpoint> join(std::vector<GgufPart> parts) {
   if (const auto ordered = order_parts(parts); !ordered) return ordered.error();
+  if (const auto keys = check_keys(parts); !keys) return keys.error();
   if (const auto read = check_unread(parts); !read) return read.error();
 
   Checkpoint checkpoint;
@@ -82,7 +102,7 @@ Result<Checkpoint> join(std::vector<GgufPart> parts) {
   if (const auto tensors = check_tensors(checkpoint, parts.front().n_tensors); !tensors) {
     return tensors.error();
   }
-  checkpoint.metadata = std::move(parts.front().metadata);  // the other parts hold split keys only
+  checkpoint.metadata = std::move(parts.front().metadata);
   if (const auto rotation = read_rotation_contract(checkpoint); !rotation) return rotation.error();
   if (const auto vocabulary = read_vocabulary(checkpoint); !vocabulary) return vocabulary.error();
   return checkpoint;
