@@ -238,16 +238,12 @@ TEST(Tokenizer, TokensAroundTheText) {
 TEST(Tokenizer, AByteWithoutAToken) {
   Vocabulary v = byte_vocabulary();
   v.tokens[7] = "seven";
-  {
-    const OpenedTokenizer opened(v);
-    const auto tokens = opened.tokenizer.encode("ab\x07");
-    ASSERT_FALSE(tokens);
-    EXPECT_EQ(tokens.error().code(), ErrorCode::invalid_argument);
-    EXPECT_EQ(tokens.error().message(),
-              "the text has byte 0x07 at 2, for which this vocabulary has no token");
-  }
+  EXPECT_EQ(encode(OpenedTokenizer(v).tokenizer, "a\x07\x07z\x07"), (Tokens{'a', 'z'}));
+  EXPECT_EQ(encode(OpenedTokenizer(v).tokenizer, "\x07"), Tokens{});
   v.unknown = '?';
   EXPECT_EQ(encode(OpenedTokenizer(v).tokenizer, "ab\x07"), (Tokens{'a', 'b', '?'}));
+  v.types['?'] = TokenType::control;
+  EXPECT_EQ(encode(OpenedTokenizer(v).tokenizer, "ab\x07"), (Tokens{'a', 'b'}));
 }
 
 TEST(Tokenizer, WhatATokenIs) {

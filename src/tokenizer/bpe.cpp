@@ -14,9 +14,12 @@ using format::kNoToken;
 constexpr std::uint32_t kEnd = 0xffffffff;  // no neighbour on this side
 
 Bpe::Bpe(const format::TokenizerView& view) : view_(view) {
+  // A stray byte must not turn into a control token, such as the end of the text.
+  const std::uint32_t unknown = view_.unknown();
+  const bool usable = unknown != kNoToken && view_.type(unknown) != format::TokenType::control;
   for (unsigned byte = 0; byte < 256; ++byte) {
     const char text = static_cast<char>(byte);
-    byte_tokens_[byte] = view_.find({&text, 1}).value_or(view_.unknown());
+    byte_tokens_[byte] = view_.find({&text, 1}).value_or(usable ? unknown : kNoToken);
   }
 }
 
@@ -34,13 +37,16 @@ bool Bpe::add_candidate(Scratch& scratch, std::uint32_t position) const {
 void Bpe::encode(std::string_view piece, Scratch& scratch, std::vector<Token>& tokens) const {
   auto& symbols = scratch.symbols;
   auto& heap = scratch.heap;
-  const auto n = static_cast<std::uint32_t>(piece.size());
-  symbols.resize(n);
+  symbols.clear();
   heap.clear();
-  for (std::uint32_t i = 0; i < n; ++i) {
-    symbols[i] = {byte_tokens_[static_cast<unsigned char>(piece[i])], kNoToken, i - 1,
-                  i + 1 == n ? kEnd : i + 1};  // i - 1 is kEnd at 0
+  for (const char byte : piece) {
+    const std::uint32_t token = byte_tokens_[static_cast<unsigned char>(byte)];
+    if (token == kNoToken) continue;
+    const auto i = static_cast<std::uint32_t>(symbols.size());
+    symbols.push_back({token, kNoToken, i - 1, i + 1});  // i - 1 is kEnd at 0
   }
+  const auto n = static_cast<std::uint32_t>(symbols.size());
+  if (n != 0) symbols.back().next = kEnd;
   for (std::uint32_t i = 0; i < n; ++i) add_candidate(scratch, i);
   std::ranges::make_heap(heap, std::greater{});
 

@@ -16,9 +16,6 @@ class Bpe {
   // The view's bytes are borrowed.
   explicit Bpe(const format::TokenizerView& view);
 
-  // Whether encode() may be given this byte: it has a token, or there is an unknown token.
-  bool covers(unsigned char byte) const { return byte_tokens_[byte] != format::kNoToken; }
-
   // What encode() reuses from call to call.
   class Scratch {
     friend class Bpe;
@@ -36,7 +33,8 @@ class Bpe {
     std::vector<Candidate> heap;
   };
 
-  // Appends the tokens of a piece shorter than 4 GiB whose bytes are all covered. Time n log n.
+  // Appends the tokens of a piece shorter than 4 GiB. A byte without a token becomes the unknown
+  // token; it is left out where there is none or that is a control token. Time n log n.
   void encode(std::string_view piece, Scratch& scratch, std::vector<Token>& tokens) const;
 
  private:

@@ -96,12 +96,6 @@ Result<std::vector<Token>> Tokenizer::encode(std::string_view text,
   for (;;) {
     const auto special = s.special.find(text, start, options.parse_special);
     const std::size_t end = special ? special->start : text.size();
-    for (std::size_t i = start; i < end; ++i) {
-      if (s.bpe.covers(static_cast<unsigned char>(text[i]))) continue;
-      return errorf(ErrorCode::invalid_argument,
-                    "the text has byte 0x%02x at %zu, for which this vocabulary has no token",
-                    static_cast<unsigned char>(text[i]), i);
-    }
     if (const auto done = encoder.encode(text.substr(start, end - start)); !done) {
       return done.error();
     }
