@@ -48,6 +48,7 @@ struct T2 {
     const __m256i plane1 = _mm256_set1_epi8(0x0C);
     __m256i once[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
     __m256i fourfold[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+#pragma GCC unroll 1  // unrolled, GCC 12 spills
     for (std::size_t c = 0; c < kT2Chunks; ++c, at += kPlane, q += 16) {
       prefetch(at);
       const __m256i xs[4] = {broadcast4(q), broadcast4(q + 4), broadcast4(q + 8),
