@@ -277,7 +277,7 @@ class Convert(CliTest):
         self.assertEqual(sizes["auto"], sizes["t1"])
 
     def test_a_random_model_is_refused_unless_allowed(self):
-        self.assert_refuses(DAMAGED, "no better than chance", "convert", SOURCE, "-o",
+        self.assert_refuses(DAMAGED, f"{SOURCE}: .* no better than chance", "convert", SOURCE, "-o",
                             self.folder / "a.tsq")
         self.assertEqual(self.files(), [])
 
@@ -315,10 +315,9 @@ class Convert(CliTest):
 
         source = self.file("source.gguf", SOURCE.read_bytes())
         self.assert_refuses(USAGE, "the source itself", "convert", source, "-o", source, "--force")
-        self.assert_refuses(FAILURE, "a folder; name a file in it", "convert", SOURCE, "-o",
-                            self.folder)
-        self.assert_refuses(FAILURE, "not a regular file", "convert", SOURCE, "-o", "/dev/null",
-                            "--force")
+        for target in [self.folder, "/dev/null"]:
+            self.assert_refuses(USAGE, f"{target}: exists and is not a regular file", "convert",
+                                SOURCE, "-o", target, "--force")
         self.assert_refuses(FAILURE, "absent", "convert", SOURCE, "-o",
                             self.folder / "absent" / "a.tsq")
         self.assertEqual(self.files(), ["notes.txt", "old.tsq", "source.gguf"])
@@ -496,6 +495,8 @@ class Run(CliTest):
         self.assertEqual(code, SUCCESS)
         text = self.run_model("-p", "Once upon", "-n", "5", "-s", "1").out
         self.assertIn("Once upon" + text, shown.replace("\r\n", "\n"))
+        done = self.run_model("-p", "Once upon", "-n", "5", "-s", "1", "--display-prompt")
+        self.assertEqual(done.out, "Once upon" + text)
 
     def test_nothing_to_generate(self):
         done = self.assert_succeeds(self.run_model("-p", "Once", "-n", "0"))

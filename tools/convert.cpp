@@ -29,19 +29,22 @@ struct Options {
   bool force = false;
 };
 
-// A converted file may be made again; anything else that lies there was hardly meant.
+// A converted file may be made again; a file of another kind was hardly meant.
 Result<void> check_target(const Options& options) {
   std::error_code ignored;
   const fs::path target = options.target;
-  const auto status = fs::status(target, ignored);
-  const auto refuse = [&](ErrorCode code, const char* found) {
-    return errorf(code, "%s: %s", options.target.c_str(), found);
-  };
-  if (fs::is_directory(status)) return refuse(ErrorCode::io, "a folder; name a file in it");
-  if (!fs::exists(status)) return {};
-  if (!fs::is_regular_file(status)) return refuse(ErrorCode::io, "not a regular file");
-  if (options.force || is_tsq(target) || fs::file_size(target, ignored) == 0) return {};
-  return refuse(ErrorCode::io, "exists and is no .tsq file; --force replaces it");
+  if (options.force || !fs::is_regular_file(target, ignored) || is_tsq(target) ||
+      fs::file_size(target, ignored) == 0)
+    return {};
+  return errorf(ErrorCode::io, "%s: exists and is no .tsq file; --force replaces it",
+                target.c_str());
+}
+
+// A message that names no file yet is about the source, or about writing the target.
+Error with_path(const Error& error, const fs::path& source, const fs::path& target) {
+  for (const fs::path& path : {source, target})
+    if (error.message().starts_with(path.string())) return error;
+  return error.at((error.code() == ErrorCode::io ? target : source).string());
 }
 
 std::string result_text(const format::File& file, const convert::Summary& summary) {
@@ -82,7 +85,7 @@ int convert(const Options& options) {
   }
   const auto summary = convert::convert(sources, options.target, how);
   bar.clear();
-  if (!summary) return fail(summary.error());
+  if (!summary) return fail(with_path(summary.error(), sources[0], options.target));
   for (const std::string& warning : summary->warnings) warn("%s", warning.c_str());
   if (summary->dropped_merges > 0)
     warn("%zu merges of the tokenizer name tokens that do not exist; they are left out",

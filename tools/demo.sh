@@ -9,7 +9,4 @@ require_packages "${build_packages[@]}"
 cmake --preset release -DTSQ_TESTS=OFF -DTSQ_BENCHES=OFF
 cmake --build --preset release --target tsq_cli
 echo
-prompt=${1:-Once upon a time}
-# 'tsq run' repeats the prompt on a terminal only.
-[[ -t 1 && -t 2 ]] || printf '%s' "$prompt"
-build/release/tsq run -m models/fairy-tales.tsq -p "$prompt" -n 200
+build/release/tsq run -m models/fairy-tales.tsq -p "${1:-Once upon a time}" -n 200 --display-prompt

@@ -28,6 +28,7 @@ struct Options {
   std::vector<std::string> stops;
   bool parse_special = false;
   bool ignore_eos = false;
+  bool display_prompt = false;
   bool no_timings = false;
 };
 
@@ -165,8 +166,12 @@ int generate(const Model& model, Session& session, Sampler& sampler, const Optio
     return fail(logits.error().at("prompt"));
   }
 
-  // In a terminal the text reads on from its prompt; a file or a pipe gets the answer alone.
-  if (is_terminal(stdout) && is_terminal(stderr)) std::fputs(prompt.c_str(), stderr);
+  // On a terminal the text reads on from its prompt; a file or a pipe gets the answer alone.
+  if (options.display_prompt) {
+    if (!print(prompt)) return kFailure;
+  } else if (is_terminal(stdout) && is_terminal(stderr)) {
+    std::fputs(prompt.c_str(), stderr);
+  }
   Generation generation(tokenizer, session, sampler, options);
   const auto done = generation.run(*logits);
   if (generation.output_failed()) return kFailure;
@@ -243,6 +248,7 @@ void add_run(CLI::App& app, int& exit_code) {
   command->add_flag("--parse-special", o.parse_special,
                     "control tokens written out in the prompt are meant as such");
   command->add_flag("--ignore-eos", o.ignore_eos, "do not let the model end the text");
+  command->add_flag("--display-prompt", o.display_prompt, "begin the output with the prompt");
   command->add_flag("--no-timings", o.no_timings, "do not print the timings");
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }
