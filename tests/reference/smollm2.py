@@ -15,6 +15,7 @@ TEXT a children's book that its corpus keeps for scoring:
   llama.cpp, whose activations are 8-bit, by 4.3e-2.
   perplexity 20.0870 +- 0.9059 (273 s, both cores busy elsewhere); transformers in float32, with float32
   activations: 20.0100, which is 0.38 % less and what tsq should come close to.
+tsq 0.1.0 on the same day (AVX-512): logits differ by 1.30e-6; perplexity 20.0096, 0.39 % below llama.cpp.
 """
 
 import argparse
