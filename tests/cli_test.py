@@ -399,9 +399,27 @@ class Verify(CliTest):
     def test_a_flipped_bit_in_the_data(self):
         def flip(content):
             content[-100] ^= 1
-        done = tsq("verify", self.damaged_model(flip))
+        path = self.damaged_model(flip)
+        done = tsq("verify", path)
+        self.assertEqual(done.code, DAMAGED)
+        self.assertRegex(done.out, r"(?m)^FAILED +tensor '[\w.]+': XXH3-64.*: found .*, expected")
+        self.assertRegex(done.err, rf"\Atsq: {re.escape(str(path))}: \d+ of the checks failed\n\Z")
+
+    def test_a_model_that_says_something_else(self):
+        probe = json.loads(tsq("inspect", "--json", self.model).out)["token_probe"]
+
+        def change_and_sign(content):
+            # Entry 5 of the section directory, the probes: offset and size, digest (FORMAT.md).
+            offset, size = struct.unpack_from("<QQ", content, 96 + 64 * 5 + 8)
+            old, new = (struct.pack("<d", nll) for nll in (probe["mean_nll"], 1.5))
+            section = bytes(content[offset : offset + size]).replace(old, new)
+            content[offset : offset + size] = section
+            content[96 + 64 * 5 + 32 : 96 + 64 * 6] = hashlib.sha256(section).digest()
+            content[992:1024] = hashlib.sha256(content[:992]).digest()
+
+        done = tsq("verify", self.damaged_model(change_and_sign))
         self.assertEqual(done.code, DAMAGED, done.err)
-        self.assertRegex(done.out, r"(?m)^FAILED .*expected .*found|found .*expected")
+        self.assertRegex(done.out, rf"(?m)^FAILED +token probe: .* {probe['mean_nll']:.3f}.*1\.5")
 
 
 class Perplexity(CliTest):
@@ -433,8 +451,7 @@ class Perplexity(CliTest):
         self.assertLess(abs(exact - rounded) / exact, 0.1)
 
     def test_a_text_that_is_too_short(self):
-        self.assert_refuses_short = self.measure(text="too short")
-        done = self.assert_refuses_short
+        done = self.measure(text="too short")
         self.assertEqual((done.code, done.out), (USAGE, ""))
         self.assertRegex(done.err, r"\d+ tokens, one chunk needs 512")
 
