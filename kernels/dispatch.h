@@ -31,8 +31,8 @@ std::span<const Isa> supported_isas() noexcept;
 // The table of a level; null where it is not built or not supported here.
 const Kernels* table(Isa isa) noexcept;
 
-// The choice for this process: TSQ_ISA where set, else the best level. A null table comes with a
-// message: TSQ_ISA names something unknown or not supported here.
+// The choice for this process: TSQ_ISA where set and not empty, else the best level. A null table
+// comes with a message: TSQ_ISA names something unknown or not supported here.
 struct Choice {
   const Kernels* kernels;
   std::string error;
