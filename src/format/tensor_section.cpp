@@ -14,18 +14,6 @@ namespace {
 
 constexpr std::size_t kReservedBytes = 56;
 
-const char* activation_quant_name(ActivationQuant quant) {
-  switch (quant) {
-    case ActivationQuant::none:
-      return "none";
-    case ActivationQuant::per_group:
-      return "per group";
-    case ActivationQuant::per_token:
-      return "per token";
-  }
-  return nullptr;
-}
-
 bool is_encoding(Encoding encoding) {
   switch (encoding) {
     case Encoding::f32:
@@ -75,7 +63,7 @@ Result<void> check_kinds(const TensorRecord& tensor) {
     return damaged("scale_kind is %u, expected %s for %s", scale_kind, ternary ? "1 to 3" : "0",
                    encoding_name(tensor.encoding));
   const auto quant = static_cast<unsigned>(tensor.activation_quant);
-  if (activation_quant_name(tensor.activation_quant) == nullptr || ternary != (quant != 0))
+  if (ternary ? quant < 1 || quant > 2 : quant != 0)
     return damaged("activation_quant is %u, expected %s for %s", quant, ternary ? "1 or 2" : "0",
                    encoding_name(tensor.encoding));
   if (const std::uint32_t excess = tensor.flags & ~allowed_flags(tensor); excess != 0)

@@ -122,6 +122,7 @@ class TensorCheck {
     }
   }
 
+  // The zeros of a group, code 01: found in 32 codes at a time, summed in the bytes of a word.
   std::uint64_t t2_group_zeros(const std::byte* codes) {
     constexpr std::uint64_t kLow = 0x5555555555555555, kPairs = 0x3333333333333333,
                             kBytes = 0x0f0f0f0f0f0f0f0f, kEvenBytes = 0x00ff00ff00ff00ff;
