@@ -111,7 +111,11 @@ TEST(Vocabulary, EndsOfTurnsCountOnce) {
 TEST(Vocabulary, KnowsItsPreTokenizers) {
   for (const auto& [name, expected] :
        {std::pair{"gpt-2", PreTokenizer::gpt2}, std::pair{"gpt2", PreTokenizer::gpt2},
-        std::pair{"smollm", PreTokenizer::smollm}, std::pair{"qwen2", PreTokenizer::qwen2}}) {
+        std::pair{"smollm", PreTokenizer::smollm}, std::pair{"qwen2", PreTokenizer::qwen2},
+        std::pair{"llama-bpe", PreTokenizer::llama_bpe},
+        std::pair{"llama3", PreTokenizer::llama_bpe},
+        std::pair{"llama-v3", PreTokenizer::llama_bpe},
+        std::pair{"falcon3", PreTokenizer::llama_bpe}}) {
     auto file = sample();
     file.set("tokenizer.ggml.pre", gguf::text(name));
     const auto bytes = file.build();
@@ -119,6 +123,27 @@ TEST(Vocabulary, KnowsItsPreTokenizers) {
     ASSERT_TRUE(checkpoint && checkpoint->vocabulary) << name;
     EXPECT_EQ(checkpoint->vocabulary->pre_tokenizer, expected) << name;
   }
+}
+
+TEST(Vocabulary, LlamaBpeAddsBosUnlessToldNotTo) {
+  auto file = sample();
+  file.set("tokenizer.ggml.pre", gguf::text("llama-bpe"));
+  const auto vocabulary_of = [&] {
+    const auto bytes = file.build();
+    const auto checkpoint = parse(bytes);
+    EXPECT_TRUE(checkpoint && checkpoint->vocabulary && checkpoint->warnings.empty());
+    return *checkpoint->vocabulary;
+  };
+  file.set("tokenizer.ggml.add_bos_token", gguf::boolean(false));
+  EXPECT_FALSE(vocabulary_of().add_bos);
+  file.erase("tokenizer.ggml.add_bos_token");
+  EXPECT_TRUE(vocabulary_of().add_bos);
+  EXPECT_TRUE(vocabulary_of().whole_pieces);
+  file.erase("tokenizer.ggml.bos_token_id");
+  EXPECT_FALSE(vocabulary_of().add_bos);
+  file.set("tokenizer.ggml.pre", gguf::text("qwen2"));
+  EXPECT_FALSE(vocabulary_of().add_bos);
+  EXPECT_FALSE(vocabulary_of().whole_pieces);
 }
 
 // The model can still be converted: the checkpoint has no vocabulary, and says why.
@@ -141,8 +166,8 @@ TEST(Vocabulary, UnsupportedTokenizersLeaveTheModel) {
       has(reason_without([](auto& f) { f.set("tokenizer.ggml.model", gguf::text("llama")); }),
           "'llama'"));
   EXPECT_TRUE(
-      has(reason_without([](auto& f) { f.set("tokenizer.ggml.pre", gguf::text("llama-bpe")); }),
-          "'llama-bpe'"));
+      has(reason_without([](auto& f) { f.set("tokenizer.ggml.pre", gguf::text("gpt-4o")); }),
+          "'gpt-4o' is not supported, gpt-2 gpt2 smollm qwen2 llama-bpe"));
   EXPECT_TRUE(
       has(reason_without([](auto& f) { f.set("tokenizer.ggml.pre", gguf::text("default")); }),
           "'default'"));

@@ -32,6 +32,7 @@ Vocabulary trained_vocabulary(format::PreTokenizer pre) {
   const auto texts = file["tokens"].get<std::vector<std::string>>();
   Vocabulary vocabulary;
   vocabulary.pre_tokenizer = pre;
+  vocabulary.whole_pieces = pre == format::PreTokenizer::llama_bpe;
   std::unordered_map<std::string, std::uint32_t> ids;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const auto type = static_cast<TokenType>(file["token_types"][i].get<int>());

@@ -108,6 +108,25 @@ TEST(TokenizerSection, GivesBackWhatWasBuilt) {
   EXPECT_EQ(view->padding(), 8u);
   EXPECT_TRUE(view->add_bos());
   EXPECT_FALSE(view->add_eos());
+  EXPECT_FALSE(view->whole_pieces());
+}
+
+TEST(TokenizerSection, Flags) {
+  const auto flags_of = [](const Vocabulary& v) {
+    const auto section = build_tokenizer_section(v);
+    EXPECT_TRUE(section) << section.error().message();
+    return word(*section, 8);
+  };
+  Vocabulary v = small_vocabulary();
+  v.add_bos = false;
+  EXPECT_EQ(flags_of(v), 0u);
+  v.add_bos = true;
+  EXPECT_EQ(flags_of(v), 1u);
+  v.add_eos = true;
+  EXPECT_EQ(flags_of(v), 3u);
+  v.whole_pieces = true;
+  EXPECT_EQ(flags_of(v), 7u);
+  EXPECT_TRUE(OpenedTokenizer(v).view.whole_pieces());
 }
 
 TEST(TokenizerSection, LiesAsFormatMdSays) {
@@ -186,8 +205,8 @@ TEST(TokenizerSection, OneWrongField) {
   const WrongField kFields[] = {
       {0, 2, "model is 2, expected 1", ErrorCode::unsupported},
       {4, 0, "pre-tokenizer is 0, expected 1", ErrorCode::unsupported},
-      {4, 4, "pre-tokenizer is 4, expected 1", ErrorCode::unsupported},
-      {8, 4, "flags are 0x4"},
+      {4, 5, "pre-tokenizer is 5, expected 1", ErrorCode::unsupported},
+      {8, 8, "flags are 0x8, only those in 0x7 are"},
       {8, 0x80000000, "flags are 0x80000000"},
       {12, 8, "8 tokens, the model has a vocabulary of 9"},
       {12, 0xffffffff, "4294967295 tokens, the model has"},

@@ -28,7 +28,8 @@ struct Named {
 };
 constexpr Named kPreTokenizers[] = {{PreTokenizer::gpt2, "gpt-2"},
                                     {PreTokenizer::smollm, "smollm"},
-                                    {PreTokenizer::qwen2, "qwen2"}};
+                                    {PreTokenizer::qwen2, "qwen2"},
+                                    {PreTokenizer::llama_bpe, "llama-bpe"}};
 
 constexpr EncodeOptions kParseSpecial = {.parse_special = true};
 
@@ -141,6 +142,20 @@ TEST(Bpe, MergesByDefinition) {
       EXPECT_EQ(encode(opened.tokenizer, piece), merged_by_definition(opened.view, piece)) << piece;
     }
   }
+}
+
+TEST(Tokenizer, WholePieces) {
+  Vocabulary v = byte_vocabulary({{"ab", TokenType::normal},
+                                  {"bc", TokenType::normal},
+                                  {"abc", TokenType::normal},
+                                  {"abcd", TokenType::control}});
+  v.merges = {{'b', 'c', 257}, {'a', 'b', 256}};
+  EXPECT_EQ(encode(OpenedTokenizer(v).tokenizer, "abc"), (Tokens{'a', 257}));
+  v.whole_pieces = true;
+  const OpenedTokenizer opened(v);
+  EXPECT_EQ(encode(opened.tokenizer, "abc"), Tokens{258});
+  EXPECT_EQ(encode(opened.tokenizer, "abc abc"), (Tokens{258, ' ', 'a', 257}));
+  EXPECT_EQ(encode(opened.tokenizer, "abcd"), (Tokens{'a', 257, 'd'}));  // control: stays text
 }
 
 TEST(Tokenizer, AnyBytesComeBack) {

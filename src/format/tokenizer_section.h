@@ -23,8 +23,12 @@ enum class TokenType : std::uint8_t {  // GGUF's numbering
   unused = 5,
   byte = 6,
 };
+// Found in a text before it is split: user-defined ones always, control ones where that is asked.
+constexpr bool is_special(TokenType type) {
+  return type == TokenType::control || type == TokenType::user_defined;
+}
 enum class TokenizerModel : std::uint32_t { byte_bpe = 1 };
-enum class PreTokenizer : std::uint32_t { gpt2 = 1, smollm = 2, qwen2 = 3 };
+enum class PreTokenizer : std::uint32_t { gpt2 = 1, smollm = 2, qwen2 = 3, llama_bpe = 4 };
 
 inline constexpr std::uint32_t kNoToken = 0xffffffff;
 
@@ -42,6 +46,7 @@ struct Vocabulary {
   std::vector<std::uint32_t> end_tokens;  // every token that ends a turn: eos, eot ...
   bool add_bos = false;
   bool add_eos = false;
+  bool whole_pieces = false;  // a piece that is a token is not made by merges
 };
 
 // Errors (invalid_argument) name the token or merge: an id or a type that does not exist, two
@@ -86,6 +91,7 @@ class TokenizerView {
   std::uint32_t padding() const { return padding_; }
   bool add_bos() const { return add_bos_; }
   bool add_eos() const { return add_eos_; }
+  bool whole_pieces() const { return whole_pieces_; }
 
  private:
   Result<void> check_special() const;
@@ -93,7 +99,7 @@ class TokenizerView {
   TokenizerModel model_ = TokenizerModel::byte_bpe;
   PreTokenizer pre_tokenizer_ = PreTokenizer::gpt2;
   std::uint32_t bos_ = kNoToken, eos_ = kNoToken, unknown_ = kNoToken, padding_ = kNoToken;
-  bool add_bos_ = false, add_eos_ = false;
+  bool add_bos_ = false, add_eos_ = false, whole_pieces_ = false;
   std::span<const std::uint32_t> text_offsets_, merges_, string_slots_, merge_slots_, special_,
       end_;
   std::span<const std::uint8_t> types_;

@@ -25,11 +25,33 @@ constexpr char kMerges[] = "tokenizer.ggml.merges";
 
 using IdsByText = std::unordered_map<std::string_view, std::uint32_t>;
 
-std::optional<PreTokenizer> pre_tokenizer(std::string_view name) {
-  if (name == "gpt-2" || name == "gpt2") return PreTokenizer::gpt2;
-  if (name == "smollm") return PreTokenizer::smollm;
-  if (name == "qwen2") return PreTokenizer::qwen2;
-  return std::nullopt;
+// What a value of tokenizer.ggml.pre stands for.
+struct Pre {
+  const char* name;
+  PreTokenizer kind;
+  bool adds_bos = false;  // where the file does not say
+  bool whole_pieces = false;
+};
+constexpr Pre kPres[] = {
+    {"gpt-2", PreTokenizer::gpt2},
+    {"gpt2", PreTokenizer::gpt2},
+    {"smollm", PreTokenizer::smollm},
+    {"qwen2", PreTokenizer::qwen2},
+    {"llama-bpe", PreTokenizer::llama_bpe, true, true},
+    {"llama3", PreTokenizer::llama_bpe, true, true},
+    {"llama-v3", PreTokenizer::llama_bpe, true, true},
+    {"falcon3", PreTokenizer::llama_bpe, true, true},
+};
+
+const Pre* find_pre(std::string_view name) {
+  const auto* const pre = std::ranges::find(kPres, name, &Pre::name);
+  return pre == std::end(kPres) ? nullptr : pre;
+}
+
+std::string pre_names() {
+  std::string names;
+  for (const Pre& pre : kPres) names += std::string(pre.name) + ' ';
+  return names;
 }
 
 // Why tsq cannot run this tokenizer; empty if it can.
@@ -47,9 +69,9 @@ Result<std::string> why_unsupported(const Metadata& metadata) {
   }
   const auto pre = metadata.require_string(kPre);
   if (!pre) return pre.error();
-  if (!pre_tokenizer(*pre)) {
-    return stringf("pre-tokenizer '%s' is not supported, gpt-2 smollm qwen2 are",
-                   printable(*pre).c_str());
+  if (!find_pre(*pre)) {
+    return stringf("pre-tokenizer '%s' is not supported, %sare", printable(*pre).c_str(),
+                   pre_names().c_str());
   }
   return std::string();
 }
@@ -167,9 +189,9 @@ Result<std::uint32_t> read_id(const Metadata& metadata, const char* key, std::si
   return static_cast<std::uint32_t>(*id);
 }
 
-Result<bool> read_flag(const Metadata& metadata, const char* key) {
+Result<bool> read_flag(const Metadata& metadata, const char* key, bool absent) {
   const Value* value = metadata.find(key);
-  if (!value) return false;
+  if (!value) return absent;
   const auto flag = value->as_bool();
   if (!flag) return wrong_type(key, *value, "a boolean");
   return *flag;
@@ -180,7 +202,7 @@ void add_end_token(Vocabulary& vocabulary, std::uint32_t id) {
   if (id != kNoToken && std::find(ends.begin(), ends.end(), id) == ends.end()) ends.push_back(id);
 }
 
-Result<void> add_special_tokens(Checkpoint& checkpoint, Vocabulary& vocabulary) {
+Result<void> add_special_tokens(Checkpoint& checkpoint, Vocabulary& vocabulary, bool adds_bos) {
   const Metadata& metadata = checkpoint.metadata;
   const std::size_t n = vocabulary.tokens.size();
   std::uint32_t end_of_turn = kNoToken, end_of_message = kNoToken;
@@ -211,9 +233,10 @@ Result<void> add_special_tokens(Checkpoint& checkpoint, Vocabulary& vocabulary) 
     }
   }
 
-  const auto add_bos = read_flag(metadata, "tokenizer.ggml.add_bos_token");
+  const auto add_bos =
+      read_flag(metadata, "tokenizer.ggml.add_bos_token", adds_bos && vocabulary.bos != kNoToken);
   if (!add_bos) return add_bos.error();
-  const auto add_eos = read_flag(metadata, "tokenizer.ggml.add_eos_token");
+  const auto add_eos = read_flag(metadata, "tokenizer.ggml.add_eos_token", false);
   if (!add_eos) return add_eos.error();
   if (*add_bos && vocabulary.bos == kNoToken) {
     checkpoint.warnings.push_back(
@@ -249,11 +272,13 @@ Result<void> read_vocabulary(Checkpoint& checkpoint) {
   if (!lines) return lines.error();
 
   Vocabulary vocabulary;
-  vocabulary.pre_tokenizer = *pre_tokenizer(*metadata.find(kPre)->as_string());
+  const Pre& pre = *find_pre(*metadata.find(kPre)->as_string());
+  vocabulary.pre_tokenizer = pre.kind;
+  vocabulary.whole_pieces = pre.whole_pieces;
   vocabulary.types = std::move(*types);
   add_tokens(checkpoint, *texts, vocabulary);
   add_merges(checkpoint, *lines, ids_by_text(*texts, vocabulary.types), vocabulary);
-  if (const auto special = add_special_tokens(checkpoint, vocabulary); !special) {
+  if (const auto special = add_special_tokens(checkpoint, vocabulary, pre.adds_bos); !special) {
     return special.error();
   }
   checkpoint.vocabulary = std::move(vocabulary);

@@ -35,6 +35,13 @@ bool Bpe::add_candidate(Scratch& scratch, std::uint32_t position) const {
 }
 
 void Bpe::encode(std::string_view piece, Scratch& scratch, std::vector<Token>& tokens) const {
+  if (view_.whole_pieces()) {
+    const auto whole = view_.find(piece);
+    if (whole && !format::is_special(view_.type(*whole))) {
+      tokens.push_back(static_cast<Token>(*whole));
+      return;
+    }
+  }
   auto& symbols = scratch.symbols;
   auto& heap = scratch.heap;
   symbols.clear();

@@ -33,7 +33,8 @@ class Bpe {
     std::vector<Candidate> heap;
   };
 
-  // Appends the tokens of a piece shorter than 4 GiB. A byte without a token becomes the unknown
+  // Appends the tokens of a piece shorter than 4 GiB: the token that it is where the view asks for
+  // whole pieces, else what merging gives. A byte without a token becomes the unknown
   // token; it is left out where there is none or that is a control token. Time n log n.
   void encode(std::string_view piece, Scratch& scratch, std::vector<Token>& tokens) const;
 

@@ -53,6 +53,11 @@ constexpr char kQwen2[] =
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\nLN]?[L]+|[N]| ?[^SLN]+[\r\n]*"
     "|[S]*[\r\n]+|[S]+(?![^S])|[S]+";
 
+// Qwen2's with numbers in runs of one to three.
+constexpr char kLlamaBpe[] =
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\nLN]?[L]+|[N]{1,3}| ?[^SLN]+[\r\n]*"
+    "|[S]*[\r\n]+|[S]+(?![^S])|[S]+";
+
 std::string expand(std::string_view pattern, const std::string& number) {
   std::string expanded;
   for (const char c : pattern) {
@@ -79,6 +84,8 @@ std::string pattern_of(format::PreTokenizer kind) {
       return expand(kGpt2, kNumber);
     case format::PreTokenizer::smollm:
       return expand(kSmollm, std::string(kNumber) + kNumberSince17);
+    case format::PreTokenizer::llama_bpe:
+      return expand(kLlamaBpe, kNumber);
     case format::PreTokenizer::qwen2:
       break;
   }

@@ -13,20 +13,31 @@ NORMAL, CONTROL, USER_DEFINED, UNUSED = 1, 3, 4, 5
 QWEN2 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
          r"|\s*[\r\n]+|\s+(?!\S)|\s+")
 
+# The pattern in the tokenizer.json of Llama 3.
+LLAMA_BPE = QWEN2.replace(r"|\p{N}|", r"|\p{N}{1,3}|")
+
+
+def split(*patterns):
+    return Sequence([*(Split(Regex(p), behavior="isolated") for p in patterns),
+                     ByteLevel(add_prefix_space=False, use_regex=False)])
+
+
 # Keyed by the value of tokenizer.ggml.pre. ByteLevel's own pattern is that of GPT-2:
 # 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 PRE_TOKENIZERS = {
     "gpt-2": lambda: ByteLevel(add_prefix_space=False),
     "smollm": lambda: Sequence([Digits(individual_digits=True), ByteLevel(add_prefix_space=False)]),
-    "qwen2": lambda: Sequence([Split(Regex(QWEN2), behavior="isolated"),
-                               ByteLevel(add_prefix_space=False, use_regex=False)]),
+    "qwen2": lambda: split(QWEN2),
+    "llama-bpe": lambda: split(LLAMA_BPE),
 }
+IGNORE_MERGES = ["llama-bpe"]  # model.ignore_merges in its tokenizer.json
 
 
 def build(tokens, merges, types, pre, parse_special, nfc=False):
     """User-defined tokens are always found in text, control tokens only with parse_special."""
     tokenizer = Tokenizer(BPE({t: i for i, t in enumerate(tokens)},
-                              [tuple(m.split(" ")) for m in merges]))
+                              [tuple(m.split(" ")) for m in merges],
+                              ignore_merges=pre in IGNORE_MERGES))
     tokenizer.pre_tokenizer = PRE_TOKENIZERS[pre]()
     tokenizer.decoder = ByteLevelDecoder()
     if nfc:
