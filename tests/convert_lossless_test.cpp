@@ -25,9 +25,8 @@ void expect_lossless(const importer::Checkpoint& source, const format::File& fil
     EXPECT_EQ(record->n_dims, tensor.n_dims);
     EXPECT_EQ(record->input_rotation, tensor.rotation);
     std::vector<float> expected(tensor.cols()), actual(tensor.cols());
-    const std::uint64_t bytes = importer::row_bytes(tensor.type, tensor.cols());
     for (std::uint64_t row = 0; row < tensor.rows(); ++row) {
-      importer::decode_row(tensor.type, tensor.data.subspan(row * bytes, bytes), expected.data());
+      importer::decode_row(tensor, row, expected.data());
       format::decode_row(record->shape(), file.body(*record), row, actual.data());
       ASSERT_EQ(actual, expected) << "row " << row;
     }
@@ -37,11 +36,12 @@ void expect_lossless(const importer::Checkpoint& source, const format::File& fil
 // The codes and the bits of the scales, which values alone do not show (a code with scale 0, a -0).
 void expect_same_codes(const importer::Tensor& tensor, const format::File& file) {
   const format::TensorRecord& record = *file.find(tensor.name);
-  const std::size_t cols = tensor.cols(), groups = cols / format::kGroup;
+  const std::size_t cols = tensor.cols(), padded = format::padded_cols(record.encoding, cols);
+  const std::size_t groups = padded / format::kGroup;
+  const std::size_t group = importer::scale_group(tensor.type);
   const std::uint64_t block_bytes = format::row_block_bytes(record.encoding, cols);
-  const std::uint64_t bytes = importer::row_bytes(tensor.type, cols);
-  std::vector<std::uint8_t> expected(cols), codes(format::kRowBlock * cols);
-  std::vector<std::uint16_t> expected_scales(groups), scales(format::kRowBlock * groups);
+  std::vector<std::uint8_t> expected(cols), codes(format::kRowBlock * padded);
+  std::vector<std::uint16_t> expected_scales(cols / group), scales(format::kRowBlock * groups);
   std::uint64_t zeros = 0;
   for (std::uint64_t row = 0; row < tensor.rows(); ++row) {
     const std::size_t i = row % format::kRowBlock;
@@ -50,11 +50,11 @@ void expect_same_codes(const importer::Tensor& tensor, const format::File& file)
           record.encoding, cols, file.body(record).data() + row / format::kRowBlock * block_bytes,
           codes.data(), scales.data()));
     }
-    ASSERT_TRUE(importer::decode_ternary_row(tensor.type, tensor.data.subspan(row * bytes, bytes),
-                                             expected.data(), expected_scales.data()));
-    ASSERT_TRUE(std::equal(expected.begin(), expected.end(), codes.data() + i * cols));
-    ASSERT_TRUE(
-        std::equal(expected_scales.begin(), expected_scales.end(), scales.data() + i * groups));
+    ASSERT_TRUE(importer::decode_ternary_row(tensor, row, expected.data(), expected_scales.data()));
+    ASSERT_TRUE(std::equal(expected.begin(), expected.end(), codes.data() + i * padded));
+    for (std::size_t k = 0; k < expected_scales.size(); ++k) {
+      ASSERT_EQ(expected_scales[k], scales[i * groups + k * group / format::kGroup]);
+    }
     zeros += static_cast<std::uint64_t>(std::count(expected.begin(), expected.end(), 1));
   }
   EXPECT_EQ(record.zero_count, zeros);

@@ -235,27 +235,29 @@ const Broken kBroken[] = {
      {"'token_embd.weight'", "'blk.0.attn_q.weight'", "overlap"}},
     {"type_known_by_name",
      [](auto& f) {
-       f.add("output.weight", 12, {256, 1}, gguf::some_bytes(144, 9));
-       f.add("blk.0.ffn_gate.weight", 14, {256, 1}, gguf::some_bytes(210, 9));
+       f.add("output.weight", 10, {256, 1}, gguf::some_bytes(84, 9));
+       f.add("blk.0.ffn_gate.weight", 11, {256, 1}, gguf::some_bytes(110, 9));
      },
      kUnsupported,
-     {"2 tensors", "'output.weight'", "Q4_K, id 12", "otherwise intact"}},
+     {"2 tensors", "'output.weight'", "Q2_K, id 10", "Q6_K", "otherwise intact"}},
     {"type_of_many_meanings",
      [](auto& f) {
-       f.add("output.weight", 42, {256, 1}, gguf::some_bytes(72, 9));
+       f.add("output.weight", 40, {512, 1}, gguf::some_bytes(130, 9));
+       f.add("blk.0.ffn_gate.weight", 40, {512, 1}, gguf::some_bytes(130, 9));
      },
      kUnsupported,
-     {"1 tensors", "Q2_0 or STQ1_0, id 42"}},
+     {"2 tensors", "'output.weight'", "NVFP4 or a type of another fork, id 40",
+      "otherwise intact"}},
     {"type_unknown",
      [](auto& f) { f.tensors[3].type = 999; },
      kUnsupported,
      {"'blk.0.ffn_up.weight'", "without a public name, id 999"}},
     {"unread_and_damaged",
      [](auto& f) {
-       f.add("output.weight", 12, {256, 4}, gguf::some_bytes(144, 9));
+       f.add("output.weight", 10, {256, 4}, gguf::some_bytes(84, 9));
      },
      kDamaged,
-     {"'output.weight'", "576 bytes"}},
+     {"'output.weight'", "336 bytes"}},
     {"split_number_missing",
      [](auto& f) { f.set("split.count", gguf::u16(2)); },
      kDamaged,

@@ -78,18 +78,18 @@ Result<format::TokenProbe> make_token_probe(const importer::Checkpoint& checkpoi
 
 Result<Summary> write_file(const importer::Checkpoint& checkpoint,
                            const std::filesystem::path& target, const ConvertOptions& options) {
-  auto contents = plan(checkpoint, options.encoding);
-  if (!contents) return contents.error();
+  auto planned = plan(checkpoint, options.encoding, options.dense);
+  if (!planned) return planned.error();
   auto rotation_probes = rotation_probe_places(checkpoint);
-  contents->rotation_probes = rotation_probes;
-  const std::uint32_t vocabulary = contents->header.vocab_size;
+  planned->contents.rotation_probes = rotation_probes;
+  const std::uint32_t vocabulary = planned->contents.header.vocab_size;
 
-  auto writer = format::Writer::create(target, std::move(*contents));
+  auto writer = format::Writer::create(target, std::move(planned->contents));
   if (!writer) return writer.error();
   if (const auto written = write_tensors(*writer, checkpoint, options); !written) {
     return written.error();
   }
-  fill_rotation_probes(checkpoint, rotation_probes);
+  fill_rotation_probes(checkpoint, writer->contents().tensors, planned->fates, rotation_probes);
   writer->set_rotation_probes(std::move(rotation_probes));
   if (const auto sealed = writer->seal({}); !sealed) return sealed.error();
   const auto file_bytes = check_file(writer->temporary_path());
@@ -101,7 +101,7 @@ Result<Summary> write_file(const importer::Checkpoint& checkpoint,
     return likely.error();
   }
   if (const auto sealed = writer->seal(*probe); !sealed) return sealed.error();
-  Summary summary = summarize(checkpoint, writer->contents(), *file_bytes, *probe);
+  Summary summary = summarize(checkpoint, writer->contents(), planned->fates, *file_bytes, *probe);
   if (const auto committed = writer->commit(); !committed) return committed.error();
   return summary;
 }
@@ -132,7 +132,7 @@ Result<Summary> convert_checkpoint(const importer::Checkpoint& checkpoint,
 
 Result<Summary> convert(std::span<const std::filesystem::path> sources,
                         const std::filesystem::path& target, const ConvertOptions& options) {
-  const auto opened = importer::open_gguf(sources);
+  const auto opened = importer::open_gguf(sources, options.layouts);
   if (!opened) return opened.error();
   if (const auto other = check_target(opened->paths, target); !other) return other.error();
   return convert_checkpoint(opened->checkpoint, target, options);

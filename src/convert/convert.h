@@ -16,6 +16,12 @@ namespace tsq::convert {
 // How ternary tensors are stored. automatic is a fixed rule: t1.
 enum class TernaryEncoding : std::uint8_t { automatic, t1, t2 };
 
+// What dense matrices (of two or more dims, rows of whole 32-blocks) are narrowed to. keep: nothing
+// is lost; types that tsq has no encoding for become f16 where that holds every value of the
+// tensor, else f32. Else: every one that would take more bits than this encoding. q4 also takes
+// ternary matrices that t1 and t2 cannot hold (code 3, scales of 64 weights), without loss.
+enum class DenseEncoding : std::uint8_t { keep, f16, q8, q4 };
+
 struct Progress {
   std::string_view tensor;                // the one at work
   std::uint64_t bytes_done, bytes_total;  // of the source's tensors
@@ -23,6 +29,8 @@ struct Progress {
 
 struct ConvertOptions {
   TernaryEncoding encoding = TernaryEncoding::automatic;
+  DenseEncoding dense = DenseEncoding::keep;
+  importer::AssumedLayouts layouts;  // of convert(); a checkpoint has been read already
   int threads = 1;
   // Runs the model in the file at this path over a fixed text and says what it predicts; the state
   // it returns may also be no_graph. Absent: the file says not_asked. Not called for a model

@@ -1,5 +1,9 @@
-// What the .tsq file of a checkpoint will hold, before any tensor is read.
+// What the .tsq file of a checkpoint will hold, before any tensor is written.
 #pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "convert/convert.h"
 #include "format/writer.h"
@@ -7,10 +11,19 @@
 
 namespace tsq::convert {
 
+struct Plan {
+  format::FileContents contents;
+  std::vector<Fate> fates;  // of each tensor
+};
+
 // contents.tensors[i] is the record of checkpoint.tensors[i]. unsupported: an architecture whose
-// tensors have to be reordered, which tsq does not do yet; a vocabulary that the tokenizer section
-// cannot hold (two tokens of the same bytes). damaged: keys that a model must have are missing or
-// contradict its tensors.
-Result<format::FileContents> plan(const importer::Checkpoint& checkpoint, TernaryEncoding encoding);
+// tensors have to be reordered, which tsq does not do yet; a scale of a whole tensor that fp16 does
+// not hold; a vocabulary that the tokenizer section cannot hold (two tokens of the same bytes).
+// damaged: keys that a model must have are missing or contradict its tensors.
+Result<Plan> plan(const importer::Checkpoint& checkpoint, TernaryEncoding ternary,
+                  DenseEncoding dense);
+
+// The dense encoding whose blocks are those of this type.
+std::optional<format::Encoding> own_encoding(importer::SourceType type);
 
 }  // namespace tsq::convert

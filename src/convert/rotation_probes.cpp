@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "convert/dense_row.h"
 #include "format/probes.h"
 #include "import/blocks.h"
 
@@ -22,6 +23,17 @@ format::RotationProbe place_in(const importer::Checkpoint& checkpoint, std::uint
   const std::uint64_t col =
       k * (n_blocks - 1) / (kPlaces - 1) * block + (k + 1) * block / (kPlaces + 1);
   return {tensor.rotation, index, row, col, 0.0};
+}
+
+// The values that the file holds: a probe is about these.
+void decode_narrowed_row(const importer::Tensor& tensor, std::uint64_t row,
+                         const format::TensorRecord& record, std::vector<float>& values) {
+  format::Shape shape = record.shape();
+  shape.rows = 1;
+  std::vector<std::byte> body(
+      static_cast<std::size_t>(format::dense_row_bytes(shape.encoding, shape.flags, shape.cols)));
+  pack_dense_row(tensor, row, record, body);
+  format::decode_row(shape, body, 0, values.data());
 }
 
 }  // namespace
@@ -45,14 +57,16 @@ std::vector<format::RotationProbe> rotation_probe_places(const importer::Checkpo
 }
 
 void fill_rotation_probes(const importer::Checkpoint& checkpoint,
-                          std::vector<format::RotationProbe>& probes) {
+                          std::span<const format::TensorRecord> records,
+                          std::span<const Fate> fates, std::vector<format::RotationProbe>& probes) {
   for (format::RotationProbe& probe : probes) {
     const importer::Tensor& tensor = checkpoint.tensors[probe.tensor];
-    const std::uint64_t bytes = importer::row_bytes(tensor.type, tensor.cols());
-    const auto row = tensor.data.subspan(static_cast<std::size_t>(probe.row * bytes),
-                                         static_cast<std::size_t>(bytes));
     std::vector<float> values(static_cast<std::size_t>(tensor.cols()));
-    importer::decode_row(tensor.type, row, values.data());
+    if (fates[probe.tensor] == Fate::narrowed) {
+      decode_narrowed_row(tensor, probe.row, records[probe.tensor], values);
+    } else {
+      importer::decode_row(tensor, probe.row, values.data());
+    }
     probe.value = format::unrotated_weight(values, checkpoint.rotations[probe.rotation], probe.col);
   }
 }

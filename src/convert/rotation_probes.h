@@ -1,8 +1,10 @@
 // The rotation probes of a file that is being made.
 #pragma once
 
+#include <span>
 #include <vector>
 
+#include "convert/summary.h"
 #include "format/file.h"
 #include "import/checkpoint.h"
 
@@ -12,8 +14,10 @@ namespace tsq::convert {
 // H; values 0.
 std::vector<format::RotationProbe> rotation_probe_places(const importer::Checkpoint& checkpoint);
 
-// Fills in the un-rotated weights, from the source's values: so they witness the packing too.
+// Fills in the un-rotated weights, from the source's values: so they witness the packing too; of a
+// narrowed tensor from what is stored.
 void fill_rotation_probes(const importer::Checkpoint& checkpoint,
-                          std::vector<format::RotationProbe>& probes);
+                          std::span<const format::TensorRecord> records,
+                          std::span<const Fate> fates, std::vector<format::RotationProbe>& probes);
 
 }  // namespace tsq::convert

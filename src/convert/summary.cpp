@@ -32,10 +32,12 @@ double Summary::bits_per_ternary_weight() const {
 double Summary::zero_rate() const { return ratio(ternary_zeros, ternary_weights); }
 
 Summary summarize(const importer::Checkpoint& checkpoint, const format::FileContents& contents,
-                  std::uint64_t file_bytes, const format::TokenProbe& probe) {
+                  std::span<const Fate> fates, std::uint64_t file_bytes,
+                  const format::TokenProbe& probe) {
   Summary summary;
   summary.file_bytes = file_bytes;
-  for (const format::TensorRecord& record : contents.tensors) {
+  for (std::size_t i = 0; i < contents.tensors.size(); ++i) {
+    const format::TensorRecord& record = contents.tensors[i];
     const std::uint64_t weights = record.rows() * record.cols();
     const std::uint64_t bytes = record.body_bytes + record.scale_bytes;
     EncodingTotal& total = total_of(summary.encodings, record.encoding);
@@ -51,6 +53,9 @@ Summary summarize(const importer::Checkpoint& checkpoint, const format::FileCont
       summary.ternary_bytes_as_t1 += bytes_as(record, format::Encoding::t1);
       summary.ternary_bytes_as_t2 += bytes_as(record, format::Encoding::t2);
     }
+    if (fates[i] == Fate::widened) ++summary.widened_tensors, summary.widened_bytes += bytes;
+    if (fates[i] == Fate::narrowed) ++summary.narrowed_tensors;
+    if (fates[i] == Fate::as_q4) ++summary.ternary_as_q4;
     if (record.input_rotation != format::kNoRotation) ++summary.rotated_tensors;
   }
   summary.rotations = contents.rotations;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,14 @@
 #include "import/checkpoint.h"
 
 namespace tsq::convert {
+
+// What becomes of a tensor's values.
+enum class Fate : std::uint8_t {
+  kept,      // the same
+  widened,   // the same, from blocks that tsq has no encoding for
+  as_q4,     // the same: a ternary tensor that t1 and t2 cannot hold
+  narrowed,  // rounded
+};
 
 struct EncodingTotal {
   format::Encoding encoding;
@@ -25,6 +34,12 @@ struct Summary {
   // The bytes that the ternary tensors would take in t1 and in t2; one of them is ternary_bytes.
   std::uint64_t ternary_bytes_as_t1 = 0, ternary_bytes_as_t2 = 0;
 
+  // Dense tensors of blocks that tsq has no encoding for, and what they take as f32 or f16.
+  std::size_t widened_tensors = 0;
+  std::uint64_t widened_bytes = 0;
+  std::size_t narrowed_tensors = 0;  // rounded, as asked
+  std::size_t ternary_as_q4 = 0;     // tensors that t1 and t2 cannot hold
+
   std::vector<format::Rotation> rotations;
   std::size_t rotated_tensors = 0;
 
@@ -40,8 +55,9 @@ struct Summary {
   double zero_rate() const;                // of the ternary weights
 };
 
-// contents: as the writer has filled it in.
+// contents: as the writer has filled it in; fates: of its tensors.
 Summary summarize(const importer::Checkpoint& checkpoint, const format::FileContents& contents,
-                  std::uint64_t file_bytes, const format::TokenProbe& probe);
+                  std::span<const Fate> fates, std::uint64_t file_bytes,
+                  const format::TokenProbe& probe);
 
 }  // namespace tsq::convert

@@ -2,22 +2,16 @@
 
 #include <algorithm>
 #include <cinttypes>
-#include <cstring>
 #include <vector>
 
 #include "base/errorf.h"
+#include "convert/dense_row.h"
 #include "import/blocks.h"
 
 namespace tsq::convert {
 namespace {
 
 constexpr std::uint64_t kChunkBytes = 4u << 20;  // packed at a time
-
-std::span<const std::byte> row_of(const importer::Tensor& tensor, std::uint64_t row) {
-  const std::uint64_t bytes = importer::row_bytes(tensor.type, tensor.cols());
-  return tensor.data.subspan(static_cast<std::size_t>(row * bytes),
-                             static_cast<std::size_t>(bytes));
-}
 
 Error not_finite(const importer::Tensor& tensor, std::uint64_t row) {
   return errorf(ErrorCode::damaged,
@@ -27,22 +21,17 @@ Error not_finite(const importer::Tensor& tensor, std::uint64_t row) {
 
 // ---- dense ----
 
-// A row as the record stores it: the same blocks, or f32, with the padding of zeros behind.
-void pack_dense_row(const importer::Tensor& tensor, std::span<const std::byte> row, bool as_f32,
-                    std::span<std::byte> out) {
-  if (as_f32) {
-    std::vector<float> values(static_cast<std::size_t>(tensor.cols()));
-    importer::decode_row(tensor.type, row, values.data());
-    std::memcpy(out.data(), values.data(), values.size() * sizeof(float));
-  } else {
-    std::memcpy(out.data(), row.data(), row.size());
-  }
+Error beyond_f16(const importer::Tensor& tensor, std::uint64_t row, format::Encoding encoding) {
+  return errorf(ErrorCode::unsupported,
+                "tensor '%s': row %" PRIu64
+                " holds a value too large for %s, whose fp16 numbers end at 65504; --dense q8 and "
+                "q4 reach farther than f16",
+                printable(tensor.name).c_str(), row, format::encoding_name(encoding));
 }
 
 Result<void> write_dense(format::Writer& writer, const importer::Tensor& tensor,
                          const format::TensorRecord& record,
                          FunctionRef<Result<void>(std::uint64_t)> advance) {
-  const bool as_f32 = record.encoding == format::Encoding::f32;
   const std::uint64_t out_bytes =
       format::dense_row_bytes(record.encoding, record.flags, tensor.cols());
   const std::uint64_t rows_at_once =
@@ -51,22 +40,25 @@ Result<void> write_dense(format::Writer& writer, const importer::Tensor& tensor,
   for (std::uint64_t first = 0; first < tensor.rows(); first += rows_at_once) {
     const std::uint64_t n = std::min(rows_at_once, tensor.rows() - first);
     for (std::uint64_t i = 0; i < n; ++i) {
-      const auto row = row_of(tensor, first + i);
-      if (!importer::row_is_finite(tensor.type, row)) return not_finite(tensor, first + i);
-      pack_dense_row(tensor, row, as_f32,
-                     std::span(chunk).subspan(static_cast<std::size_t>(i * out_bytes),
-                                              static_cast<std::size_t>(out_bytes)));
+      const std::uint64_t row = first + i;
+      if (!importer::row_is_finite(tensor, row)) return not_finite(tensor, row);
+      const auto out = std::span(chunk).subspan(static_cast<std::size_t>(i * out_bytes),
+                                                static_cast<std::size_t>(out_bytes));
+      if (!pack_dense_row(tensor, row, record, out)) {
+        return beyond_f16(tensor, row, record.encoding);
+      }
     }
     const auto done = std::span(chunk).first(static_cast<std::size_t>(n * out_bytes));
     if (const auto appended = writer.append(done); !appended) return appended;
-    if (const auto go_on = advance(n * row_of(tensor, first).size()); !go_on) return go_on;
+    if (const auto go_on = advance(n * importer::row_bytes(tensor.type, tensor.cols())); !go_on)
+      return go_on;
   }
   return writer.end_tensor({}, 0);
 }
 
 // ---- ternary ----
 
-enum class Fault { none, not_finite, not_ternary, not_lossless };
+enum class Fault { none, not_finite, not_ternary, half_groups, not_lossless };
 
 struct Outcome {
   Fault fault = Fault::none;
@@ -81,9 +73,11 @@ class BlockPacker {
       : tensor_(tensor),
         encoding_(encoding),
         cols_(static_cast<std::size_t>(tensor.cols())),
-        groups_(cols_ / format::kGroup),
-        codes_(format::kRowBlock * cols_),
+        padded_(static_cast<std::size_t>(format::padded_cols(encoding, cols_))),
+        groups_(padded_ / format::kGroup),
+        codes_(format::kRowBlock * padded_),
         unpacked_codes_(codes_.size()),
+        row_scales_(cols_ / importer::scale_group(tensor.type)),
         scales_(format::kRowBlock * groups_),
         unpacked_scales_(scales_.size()) {}
 
@@ -91,21 +85,14 @@ class BlockPacker {
   Outcome pack(std::uint64_t block, std::byte* body) {
     const std::uint64_t first = block * format::kRowBlock;
     const std::uint64_t n = std::min<std::uint64_t>(format::kRowBlock, tensor_.rows() - first);
-    std::fill(codes_.begin() + static_cast<std::ptrdiff_t>(n * cols_), codes_.end(), 1);
+    std::fill(codes_.begin(), codes_.end(), 1);
     std::fill(scales_.begin() + static_cast<std::ptrdiff_t>(n * groups_), scales_.end(), 0);
     Outcome outcome;
     for (std::uint64_t i = 0; i < n; ++i) {
-      const auto row = row_of(tensor_, first + i);
-      std::uint8_t* codes = codes_.data() + i * cols_;
+      std::uint8_t* codes = codes_.data() + i * padded_;
       outcome.row = first + i;
-      if (!importer::row_is_finite(tensor_.type, row)) {
-        outcome.fault = Fault::not_finite;
-        return outcome;
-      }
-      if (!importer::decode_ternary_row(tensor_.type, row, codes, scales_.data() + i * groups_)) {
-        outcome.fault = Fault::not_ternary;
-        return outcome;
-      }
+      outcome.fault = decode(outcome.row, codes, scales_.data() + i * groups_);
+      if (outcome.fault != Fault::none) return outcome;
       outcome.zeros += static_cast<std::uint64_t>(std::count(codes, codes + cols_, 1));
     }
     format::pack_row_block(encoding_, cols_, codes_.data(), scales_.data(), body);
@@ -118,22 +105,45 @@ class BlockPacker {
   }
 
  private:
+  Fault decode(std::uint64_t row, std::uint8_t* codes, std::uint16_t* scales) {
+    if (!importer::row_is_finite(tensor_, row)) return Fault::not_finite;
+    if (!importer::decode_ternary_row(tensor_, row, codes, row_scales_.data())) {
+      return Fault::not_ternary;
+    }
+    // Scales of 64 weights: each pair has to be one.
+    const std::size_t of_group = format::kGroup / importer::scale_group(tensor_.type);
+    for (std::size_t i = 0; i < row_scales_.size(); ++i) {
+      scales[i / of_group] = row_scales_[i];
+      if (i % of_group != 0 && row_scales_[i] != row_scales_[i - 1]) return Fault::half_groups;
+    }
+    return Fault::none;
+  }
+
   const importer::Tensor& tensor_;
   format::Encoding encoding_;
-  std::size_t cols_, groups_;
+  std::size_t cols_, padded_, groups_;
   std::vector<std::uint8_t> codes_, unpacked_codes_;
-  std::vector<std::uint16_t> scales_, unpacked_scales_;
+  std::vector<std::uint16_t> row_scales_, scales_, unpacked_scales_;
 };
 
+constexpr const char* kOrQ4 = "; --dense q4 keeps its values, at 4.5 bits a weight";
+
 Error fault_error(const importer::Tensor& tensor, const Outcome& outcome) {
+  const bool plus_2 = importer::can_hold_plus_2(tensor.type);
   switch (outcome.fault) {
     case Fault::not_finite:
       return not_finite(tensor, outcome.row);
     case Fault::not_ternary:
       return errorf(ErrorCode::unsupported,
                     "tensor '%s': row %" PRIu64
-                    " holds the code 3 (+2), expected 0 1 2 (-1 0 +1): it is not ternary",
-                    printable(tensor.name).c_str(), outcome.row);
+                    " holds the code 3%s, expected 0 1 2 (-1 0 +1): it is not ternary%s",
+                    printable(tensor.name).c_str(), outcome.row, plus_2 ? " (+2)" : "",
+                    plus_2 ? kOrQ4 : "");
+    case Fault::half_groups:
+      return errorf(ErrorCode::unsupported,
+                    "tensor '%s': row %" PRIu64
+                    " has two scales in a group of 128 weights, expected one%s",
+                    printable(tensor.name).c_str(), outcome.row, kOrQ4);
     case Fault::not_lossless:
     case Fault::none:
       break;

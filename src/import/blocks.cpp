@@ -1,272 +1,135 @@
 #include "import/blocks.h"
 
-#include <cstring>
+#include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <vector>
 
-#include "base/half.h"
+#include "import/block_codecs.h"
 
 namespace tsq::importer {
 namespace {
 
-constexpr std::size_t kBlock = 32;  // weights of a q8_0, q4_0, q4_1 block
+struct TypeInfo {
+  SourceType type;
+  const char* name;
+  BlockShape shape;
+  std::uint32_t scale_group = 0;      // 0: dense
+  int scale = -1, second_scale = -1;  // bytes of the block where fp16 scales or minima lie
+  bool plus_2 = false;                // code 3 is +2
+};
 
-template <class T>
-T load(const std::byte* p) {
-  T value;
-  std::memcpy(&value, p, sizeof value);
-  return value;
-}
+constexpr TypeInfo kTypes[] = {
+    {SourceType::f32, "F32", {1, 4}},
+    {SourceType::f16, "F16", {1, 2}},
+    {SourceType::bf16, "BF16", {1, 2}},
+    {SourceType::q8_0, "Q8_0", {32, 34}, 0, 0},
+    {SourceType::q4_0, "Q4_0", {32, 18}, 0, 0},
+    {SourceType::q4_1, "Q4_1", {32, 20}, 0, 0, 2},
+    {SourceType::q5_0, "Q5_0", {32, 22}, 0, 0},
+    {SourceType::q5_1, "Q5_1", {32, 24}, 0, 0, 2},
+    {SourceType::q4_k, "Q4_K", {256, 144}, 0, 0, 2},
+    {SourceType::q5_k, "Q5_K", {256, 176}, 0, 0, 2},
+    {SourceType::q6_k, "Q6_K", {256, 210}, 0, 208},
+    {SourceType::pq2_0, "PQ2_0", {128, 34}, 128, 0, -1, true},
+    {SourceType::ptq1_0, "PTQ1_0", {128, 28}, 128, 26},
+    {SourceType::tq1_0, "TQ1_0", {256, 54}, 128, 52},
+    {SourceType::tq2_0, "TQ2_0", {256, 66}, 128, 64, -1, true},
+    {SourceType::q1_0, "Q1_0", {128, 18}, 128, 0},
+    {SourceType::q2_0, "Q2_0", {64, 18}, 64, 0, -1, true},
+    {SourceType::stq1_0, "STQ1_0", {256, 42}, 128, 40},
+    {SourceType::stq1_0_consecutive, "STQ1_0 (consecutive)", {256, 42}, 128, 40},
+    {SourceType::i2_s, "I2_S", {128, 32}, 128},
+    {SourceType::i2_s_64, "I2_S (64)", {64, 16}, 64},
+};
 
-float load_f16(const std::byte* p) { return f16_to_f32(load<std::uint16_t>(p)); }
+constexpr const TypeInfo& info(SourceType type) { return kTypes[static_cast<std::size_t>(type)]; }
 
-// Base-3 bytes are fixed-point fractions: digit n of byte b is the integer part of
-// 3 * frac(b * 3^n / 256), the most significant digit first.
-//
-// Spreads `digits` digits of each of `width` bytes: digit n of byte m goes to codes[m + width * n].
-template <int width, int digits>
-void spread_digits(const std::byte* bytes, std::uint8_t* codes) {
-  std::uint8_t rest[width];
-  std::memcpy(rest, bytes, width);
-  for (int n = 0; n < digits; ++n) {
-    for (int m = 0; m < width; ++m) {
-      const auto thrice = static_cast<std::uint16_t>(rest[m] * 3);
-      codes[width * n + m] = static_cast<std::uint8_t>(thrice >> 8);
-      rest[m] = static_cast<std::uint8_t>(thrice);
-    }
+static_assert([] {
+  for (std::size_t i = 0; i < std::size(kTypes); ++i) {
+    if (static_cast<std::size_t>(kTypes[i].type) != i) return false;
   }
-}
+  return true;
+}());
 
-// 28 bytes: 16 bytes of five digits, 8 of five, 2 of four, fp16 scale.
-void decode_ptq1_0(const std::byte* block, std::uint8_t* codes, std::uint16_t* scales) {
-  spread_digits<16, 5>(block, codes);
-  spread_digits<8, 5>(block + 16, codes + 80);
-  spread_digits<2, 4>(block + 24, codes + 120);
-  scales[0] = load<std::uint16_t>(block + 26);
-}
-
-// 54 bytes: 32 bytes of five digits, 16 of five, 4 of four, fp16 scale.
-void decode_tq1_0(const std::byte* block, std::uint8_t* codes, std::uint16_t* scales) {
-  spread_digits<32, 5>(block, codes);
-  spread_digits<16, 5>(block + 32, codes + 160);
-  spread_digits<4, 4>(block + 48, codes + 240);
-  scales[0] = scales[1] = load<std::uint16_t>(block + 52);
-}
-
-// 34 bytes: fp16 scale, then four codes a byte, lowest bits first, in order.
-void decode_pq2_0(const std::byte* block, std::uint8_t* codes, std::uint16_t* scales) {
-  scales[0] = load<std::uint16_t>(block);
-  for (std::size_t i = 0; i < 32; ++i) {
-    const auto byte = static_cast<std::uint8_t>(block[2 + i]);
-    for (std::size_t k = 0; k < 4; ++k) {
-      codes[4 * i + k] = static_cast<std::uint8_t>(byte >> (2 * k) & 3);
-    }
-  }
-}
-
-// 66 bytes: two halves of 32 bytes, bits 2l of byte m are weight 128 half + 32 l + m; fp16 scale.
-void decode_tq2_0(const std::byte* block, std::uint8_t* codes, std::uint16_t* scales) {
-  for (std::size_t half = 0; half < 2; ++half) {
-    for (std::size_t lane = 0; lane < 4; ++lane) {
-      for (std::size_t m = 0; m < 32; ++m) {
-        const auto byte = static_cast<std::uint8_t>(block[32 * half + m]);
-        codes[128 * half + 32 * lane + m] = static_cast<std::uint8_t>(byte >> (2 * lane) & 3);
-      }
-    }
-  }
-  scales[0] = scales[1] = load<std::uint16_t>(block + 64);
-}
-
-void decode_q8_0(const std::byte* block, float* values) {
-  const float d = load_f16(block);
-  for (std::size_t i = 0; i < kBlock; ++i) {
-    values[i] = static_cast<float>(load<std::int8_t>(block + 2 + i)) * d;
-  }
-}
-
-// Low nibbles are weights 0 to 15, high nibbles 16 to 31.
-void decode_q4(const std::byte* nibbles, float d, float subtract, float minimum, float* values) {
-  for (std::size_t i = 0; i < 16; ++i) {
-    const auto byte = static_cast<std::uint8_t>(nibbles[i]);
-    values[i] = (static_cast<float>(byte & 15) - subtract) * d + minimum;
-    values[i + 16] = (static_cast<float>(byte >> 4) - subtract) * d + minimum;
-  }
-}
+bool is_i2_s(SourceType type) { return type == SourceType::i2_s || type == SourceType::i2_s_64; }
 
 bool is_finite_f16(const std::byte* p) { return (load<std::uint16_t>(p) & 0x7c00u) != 0x7c00u; }
 
-template <class IsFinite>
-bool all_blocks(SourceType type, std::span<const std::byte> row, IsFinite is_finite) {
-  const std::size_t bytes = block_shape(type).bytes;
-  bool finite = true;
-  for (std::size_t at = 0; at < row.size(); at += bytes) finite &= is_finite(row.data() + at);
-  return finite;
-}
-
-void decode_ternary_values(SourceType type, std::span<const std::byte> row, float* values) {
-  const BlockShape shape = block_shape(type);
-  const std::size_t cols = row.size() / shape.bytes * shape.weights;
-  std::vector<std::uint8_t> codes(cols);
-  std::vector<std::uint16_t> scales(cols / kScaleGroup);
-  decode_ternary_row(type, row, codes.data(), scales.data());
-  for (std::size_t i = 0; i < cols; ++i) {
-    values[i] = static_cast<float>(codes[i] - 1) * f16_to_f32(scales[i / kScaleGroup]);
-  }
+// The values of a type whose block is one number.
+bool is_finite_value(SourceType type, const std::byte* p) {
+  if (type == SourceType::f32) return (load<std::uint32_t>(p) & 0x7f800000u) != 0x7f800000u;
+  if (type == SourceType::bf16) return (load<std::uint16_t>(p) & 0x7f80u) != 0x7f80u;
+  return is_finite_f16(p);
 }
 
 }  // namespace
 
-BlockShape block_shape(SourceType type) {
-  switch (type) {
-    case SourceType::f32:
-      return {1, 4};
-    case SourceType::f16:
-      return {1, 2};
-    case SourceType::bf16:
-      return {1, 2};
-    case SourceType::q8_0:
-      return {32, 34};
-    case SourceType::q4_0:
-      return {32, 18};
-    case SourceType::q4_1:
-      return {32, 20};
-    case SourceType::pq2_0:
-      return {128, 34};
-    case SourceType::ptq1_0:
-      return {128, 28};
-    case SourceType::tq1_0:
-      return {256, 54};
-    case SourceType::tq2_0:
-      return {256, 66};
-  }
-  return {1, 1};
-}
-
-const char* source_type_name(SourceType type) {
-  switch (type) {
-    case SourceType::f32:
-      return "F32";
-    case SourceType::f16:
-      return "F16";
-    case SourceType::bf16:
-      return "BF16";
-    case SourceType::q8_0:
-      return "Q8_0";
-    case SourceType::q4_0:
-      return "Q4_0";
-    case SourceType::q4_1:
-      return "Q4_1";
-    case SourceType::pq2_0:
-      return "PQ2_0";
-    case SourceType::ptq1_0:
-      return "PTQ1_0";
-    case SourceType::tq1_0:
-      return "TQ1_0";
-    case SourceType::tq2_0:
-      return "TQ2_0";
-  }
-  return "?";
-}
-
-bool is_ternary(SourceType type) {
-  return type == SourceType::pq2_0 || type == SourceType::ptq1_0 || type == SourceType::tq1_0 ||
-         type == SourceType::tq2_0;
-}
+BlockShape block_shape(SourceType type) { return info(type).shape; }
+const char* source_type_name(SourceType type) { return info(type).name; }
+bool is_ternary(SourceType type) { return info(type).scale_group != 0; }
+std::uint32_t scale_group(SourceType type) { return info(type).scale_group; }
+bool can_hold_plus_2(SourceType type) { return info(type).plus_2; }
 
 std::uint64_t row_bytes(SourceType type, std::uint64_t cols) {
   const BlockShape shape = block_shape(type);
   return cols / shape.weights * shape.bytes;
 }
 
-bool decode_ternary_row(SourceType type, std::span<const std::byte> row, std::uint8_t* codes,
+std::span<const std::byte> row_data(const Tensor& tensor, std::uint64_t row) {
+  const std::uint64_t bytes = row_bytes(tensor.type, tensor.cols());
+  return tensor.data.subspan(static_cast<std::size_t>(row * bytes),
+                             static_cast<std::size_t>(bytes));
+}
+
+bool decode_ternary_row(const Tensor& tensor, std::uint64_t row, std::uint8_t* codes,
                         std::uint16_t* scales) {
-  const BlockShape shape = block_shape(type);
-  const std::size_t blocks = row.size() / shape.bytes;
-  for (std::size_t b = 0; b < blocks; ++b) {
-    const std::byte* block = row.data() + b * shape.bytes;
-    std::uint8_t* block_codes = codes + b * shape.weights;
-    std::uint16_t* block_scales = scales + b * (shape.weights / kScaleGroup);
-    switch (type) {
-      case SourceType::pq2_0:
-        decode_pq2_0(block, block_codes, block_scales);
-        break;
-      case SourceType::ptq1_0:
-        decode_ptq1_0(block, block_codes, block_scales);
-        break;
-      case SourceType::tq1_0:
-        decode_tq1_0(block, block_codes, block_scales);
-        break;
-      case SourceType::tq2_0:
-        decode_tq2_0(block, block_codes, block_scales);
-        break;
-      default:
-        return false;
-    }
+  const TypeInfo& type = info(tensor.type);
+  const std::byte* block = row_data(tensor, row).data();
+  const auto cols = static_cast<std::size_t>(tensor.cols());
+  if (is_i2_s(tensor.type)) {
+    std::fill_n(scales, cols / type.scale_group, f32_to_f16(tensor.scale));
+  }
+  for (std::size_t col = 0; col < cols; col += type.shape.weights, block += type.shape.bytes) {
+    decode_ternary_block(tensor.type, block, codes + col, scales + col / type.scale_group);
   }
   std::uint8_t both_bits = 0;
-  for (std::size_t i = 0; i < blocks * shape.weights; ++i) {
+  for (std::size_t i = 0; i < cols; ++i) {
     both_bits |= static_cast<std::uint8_t>(codes[i] & (codes[i] >> 1));
   }
   return (both_bits & 1) == 0;
 }
 
-bool row_is_finite(SourceType type, std::span<const std::byte> row) {
-  const auto f16_at = [&](std::size_t offset) {
-    return all_blocks(type, row, [=](const std::byte* p) { return is_finite_f16(p + offset); });
-  };
-  switch (type) {
-    case SourceType::f32:
-      return all_blocks(type, row, [](const std::byte* p) {
-        return (load<std::uint32_t>(p) & 0x7f800000u) != 0x7f800000u;
-      });
-    case SourceType::bf16:
-      return all_blocks(type, row, [](const std::byte* p) {
-        return (load<std::uint16_t>(p) & 0x7f80u) != 0x7f80u;
-      });
-    case SourceType::f16:
-    case SourceType::q8_0:
-    case SourceType::q4_0:
-    case SourceType::pq2_0:
-      return f16_at(0);
-    case SourceType::q4_1:
-      return f16_at(0) && f16_at(2);
-    case SourceType::ptq1_0:
-      return f16_at(26);
-    case SourceType::tq1_0:
-      return f16_at(52);
-    case SourceType::tq2_0:
-      return f16_at(64);
+bool row_is_finite(const Tensor& tensor, std::uint64_t row) {
+  const TypeInfo& type = info(tensor.type);
+  bool finite = std::isfinite(tensor.scale);
+  const auto data = row_data(tensor, row);
+  for (std::size_t at = 0; at < data.size(); at += type.shape.bytes) {
+    const std::byte* const block = data.data() + at;
+    if (type.shape.weights == 1) finite &= is_finite_value(tensor.type, block);
+    if (type.scale >= 0) finite &= is_finite_f16(block + type.scale);
+    if (type.second_scale >= 0) finite &= is_finite_f16(block + type.second_scale);
   }
-  return false;
+  return finite;
 }
 
-void decode_row(SourceType type, std::span<const std::byte> row, float* values) {
-  if (is_ternary(type)) return decode_ternary_values(type, row, values);
-  const BlockShape shape = block_shape(type);
-  for (std::size_t b = 0; b < row.size() / shape.bytes; ++b) {
-    const std::byte* block = row.data() + b * shape.bytes;
-    float* out = values + b * shape.weights;
-    switch (type) {
-      case SourceType::f32:
-        *out = load<float>(block);
-        break;
-      case SourceType::f16:
-        *out = load_f16(block);
-        break;
-      case SourceType::bf16:
-        *out = bf16_to_f32(load<std::uint16_t>(block));
-        break;
-      case SourceType::q8_0:
-        decode_q8_0(block, out);
-        break;
-      case SourceType::q4_0:
-        decode_q4(block + 2, load_f16(block), 8, 0, out);
-        break;
-      case SourceType::q4_1:
-        decode_q4(block + 4, load_f16(block), 0, load_f16(block + 2), out);
-        break;
-      default:
-        break;
+void decode_row(const Tensor& tensor, std::uint64_t row, float* values) {
+  const TypeInfo& type = info(tensor.type);
+  const auto cols = static_cast<std::size_t>(tensor.cols());
+  if (!is_ternary(tensor.type)) {
+    const std::byte* block = row_data(tensor, row).data();
+    for (std::size_t col = 0; col < cols; col += type.shape.weights, block += type.shape.bytes) {
+      decode_dense_block(tensor.type, block, values + col);
     }
+    return;
+  }
+  std::vector<std::uint8_t> codes(cols);
+  std::vector<std::uint16_t> scales(cols / type.scale_group);
+  decode_ternary_row(tensor, row, codes.data(), scales.data());
+  for (std::size_t i = 0; i < cols; ++i) {
+    const float scale =
+        is_i2_s(tensor.type) ? tensor.scale : f16_to_f32(scales[i / type.scale_group]);
+    values[i] = static_cast<float>(codes[i] - 1) * scale;
   }
 }
 

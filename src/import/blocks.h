@@ -1,5 +1,5 @@
-// Blocks of the quantised types of GGUF: their sizes, and one row of blocks to codes and scales or
-// to f32 values.
+// Blocks of the quantised types of GGUF: their sizes, and one row of a tensor to codes and scales
+// or to f32 values.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,6 @@
 
 namespace tsq::importer {
 
-inline constexpr std::uint32_t kScaleGroup = 128;  // weights that share one decoded ternary scale
-
 struct BlockShape {
   std::uint32_t weights, bytes;
 };
@@ -19,19 +17,27 @@ BlockShape block_shape(SourceType type);
 const char* source_type_name(SourceType type);
 bool is_ternary(SourceType type);
 
+// Weights that share one scale of decode_ternary_row: 64 for Q2_0 and the 64-layout of I2_S,
+// else 128.
+std::uint32_t scale_group(SourceType type);
+// Whether code 3 of a ternary type means +2; other types give it no meaning, or do not have it.
+bool can_hold_plus_2(SourceType type);
+
 // Bytes of one row; cols is a whole number of blocks.
 std::uint64_t row_bytes(SourceType type, std::uint64_t cols);
+std::span<const std::byte> row_data(const Tensor& tensor, std::uint64_t row);
 
-// A row of a ternary type as codes (value = (code - 1) * scale) and one fp16 scale per 128
-// weights; blocks of 256 give theirs twice. Room: one code a weight. The 2-bit types can hold code
-// 3: it is written as it stands, and the answer is false.
-bool decode_ternary_row(SourceType type, std::span<const std::byte> row, std::uint8_t* codes,
+// A row of a ternary type as codes (value = (code - 1) * scale) and one fp16 scale per
+// scale_group weights; blocks of 256 give theirs twice, I2_S its tensor's scale rounded to fp16.
+// Room: one code a weight. The 2-bit types can hold code 3: it is written as it stands, and the
+// answer is false.
+bool decode_ternary_row(const Tensor& tensor, std::uint64_t row, std::uint8_t* codes,
                         std::uint16_t* scales);
 
 // Whether every value, scale and minimum of the row is finite.
-bool row_is_finite(SourceType type, std::span<const std::byte> row);
+bool row_is_finite(const Tensor& tensor, std::uint64_t row);
 
 // A row of any type as values; code 3 is +2.
-void decode_row(SourceType type, std::span<const std::byte> row, float* values);
+void decode_row(const Tensor& tensor, std::uint64_t row, float* values);
 
 }  // namespace tsq::importer

@@ -24,10 +24,27 @@ enum class SourceType : std::uint8_t {
   q8_0,
   q4_0,
   q4_1,
-  pq2_0,
+  q5_0,
+  q5_1,
+  q4_k,
+  q5_k,
+  q6_k,
+  pq2_0,  // also what older files call Q2_0, with groups of 128
   ptq1_0,
   tq1_0,
   tq2_0,
+  q1_0,
+  q2_0,
+  stq1_0,              // the lanes of a quad are 16 weights apart
+  stq1_0_consecutive,  // they are neighbours
+  i2_s,                // blocks of 128 weights
+  i2_s_64,
+};
+
+// What a file does not say about its bytes.
+struct AssumedLayouts {
+  bool i2s_64 = false;           // I2_S as BitNet's ARM builds write it since late 2025
+  bool stq_consecutive = false;  // STQ1_0 as its first writers did
 };
 
 // Rows follow each other without gaps; each is a whole number of the type's blocks. The importer
@@ -38,6 +55,7 @@ struct Tensor {
   std::uint32_t n_dims = 0;
   std::array<std::uint64_t, 4> dims = {1, 1, 1, 1};  // dims[0] is the input side
   std::span<const std::byte> data;
+  float scale = 1;  // I2_S: of all weights, which have none in their blocks
   std::uint32_t rotation = format::kNoRotation;  // of the input side, index into the rotations
 
   std::uint64_t cols() const { return dims[0]; }
@@ -53,7 +71,7 @@ struct Checkpoint {
   bool gdn_v_grouped = false;
 
   std::optional<format::Vocabulary> vocabulary;
-  std::string no_vocabulary;       // why there is none
+  std::string no_vocabulary;  // why there is none
   // Merges that repeat a pair, or whose parts or result are not tokens.
   std::size_t dropped_merges = 0;
 

@@ -68,8 +68,8 @@ Result<void> check_unread(const std::vector<GgufPart>& parts) {
   if (all.count == 0) return {};
   return errorf(ErrorCode::unsupported,
                 "%zu tensors have types that tsq does not read, the first is '%s' (%s); "
-                "F32 F16 BF16 Q8_0 Q4_0 Q4_1 PQ2_0 PTQ1_0 TQ1_0 TQ2_0 are read; the file is "
-                "otherwise intact",
+                "F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 Q4_K Q5_K Q6_K PQ2_0 PTQ1_0 TQ1_0 TQ2_0 "
+                "Q1_0 Q2_0 STQ1_0 I2_S are read; the file is otherwise intact",
                 all.count, printable(all.first_name).c_str(),
                 describe_type(all.first_type).c_str());
 }
@@ -90,6 +90,20 @@ Result<void> check_tensors(const Checkpoint& checkpoint, std::optional<std::uint
                 printable(*twice).c_str());
 }
 
+// Quads of both layouts are sound whatever the bytes: only what the file says of itself, or the
+// text that the model makes, tells which is right.
+void warn_of_stq_layout(Checkpoint& checkpoint) {
+  const auto n = std::ranges::count(checkpoint.tensors, SourceType::stq1_0, &Tensor::type);
+  const Value* finetune = checkpoint.metadata.find("general.finetune");
+  const bool says_so =
+      finetune && finetune->as_string().value_or("").find("stride16") != std::string_view::npos;
+  if (n == 0 || says_so) return;
+  checkpoint.warnings.push_back(
+      stringf("%td tensors are STQ1_0, read as quads of stride 16; where an older program wrote "
+              "them, --assume-layout stq-consecutive is right",
+              n));
+}
+
 Result<Checkpoint> join(std::vector<GgufPart> parts) {
   if (const auto ordered = order_parts(parts); !ordered) return ordered.error();
   if (const auto keys = check_keys(parts); !keys) return keys.error();
@@ -103,6 +117,7 @@ Result<Checkpoint> join(std::vector<GgufPart> parts) {
     return tensors.error();
   }
   checkpoint.metadata = std::move(parts.front().metadata);
+  warn_of_stq_layout(checkpoint);
   if (const auto rotation = read_rotation_contract(checkpoint); !rotation) return rotation.error();
   if (const auto vocabulary = read_vocabulary(checkpoint); !vocabulary) return vocabulary.error();
   return checkpoint;
@@ -132,10 +147,11 @@ std::optional<SplitName> parse_split_name(const std::string& name) {
   return SplitName{name.substr(0, name.size() - kTail), *number, *count};
 }
 
-Result<GgufPart> open_part(OpenedCheckpoint& opened, const std::filesystem::path& path) {
+Result<GgufPart> open_part(OpenedCheckpoint& opened, const std::filesystem::path& path,
+                           const AssumedLayouts& assumed) {
   auto map = MappedFile::open(path);
   if (!map) return map.error().at(path.string());
-  auto part = parse_gguf_part(map->bytes());
+  auto part = parse_gguf_part(map->bytes(), assumed);
   if (!part) return part.error().at(path.string());
   opened.paths.push_back(path);
   opened.maps.push_back(std::move(*map));
@@ -144,7 +160,7 @@ Result<GgufPart> open_part(OpenedCheckpoint& opened, const std::filesystem::path
 
 // The other parts of the split file that `part`, opened from path, belongs to.
 Result<void> open_siblings(OpenedCheckpoint& opened, const std::filesystem::path& path,
-                           std::vector<GgufPart>& parts) {
+                           const AssumedLayouts& assumed, std::vector<GgufPart>& parts) {
   const std::uint32_t number = parts.front().number + 1;
   const std::uint32_t count = parts.front().n_parts;
   const auto name = parse_split_name(path.filename().string());
@@ -159,7 +175,7 @@ Result<void> open_siblings(OpenedCheckpoint& opened, const std::filesystem::path
     if (i == number) continue;
     const auto sibling =
         path.parent_path() / stringf("%s-%05u-of-%05u.gguf", name->prefix.c_str(), i, count);
-    auto part = open_part(opened, sibling);
+    auto part = open_part(opened, sibling, assumed);
     if (!part && part.error().code() == ErrorCode::not_found) {
       return errorf(ErrorCode::not_found, "part %u of %u is missing", i, count)
           .at(sibling.string());
@@ -178,10 +194,10 @@ Result<void> open_siblings(OpenedCheckpoint& opened, const std::filesystem::path
 
 }  // namespace
 
-Result<Checkpoint> parse_gguf(std::span<const Bytes> files) try {
+Result<Checkpoint> parse_gguf(std::span<const Bytes> files, const AssumedLayouts& assumed) try {
   std::vector<GgufPart> parts;
   for (const Bytes bytes : files) {
-    auto part = parse_gguf_part(bytes);
+    auto part = parse_gguf_part(bytes, assumed);
     if (!part) return part.error();
     parts.push_back(std::move(*part));
   }
@@ -191,17 +207,20 @@ Result<Checkpoint> parse_gguf(std::span<const Bytes> files) try {
   return errorf(ErrorCode::out_of_memory, "out of memory");
 }
 
-Result<OpenedCheckpoint> open_gguf(std::span<const std::filesystem::path> paths) try {
+Result<OpenedCheckpoint> open_gguf(std::span<const std::filesystem::path> paths,
+                                   const AssumedLayouts& assumed) try {
   if (paths.empty()) return errorf(ErrorCode::invalid_argument, "no file was given");
   OpenedCheckpoint opened;
   std::vector<GgufPart> parts;
   for (const auto& path : paths) {
-    auto part = open_part(opened, path);
+    auto part = open_part(opened, path, assumed);
     if (!part) return part.error();
     parts.push_back(std::move(*part));
   }
   if (paths.size() == 1 && parts.front().n_parts > 1) {
-    if (const auto all = open_siblings(opened, paths.front(), parts); !all) return all.error();
+    if (const auto all = open_siblings(opened, paths.front(), assumed, parts); !all) {
+      return all.error();
+    }
   }
   auto checkpoint = join(std::move(parts));
   if (!checkpoint) return checkpoint.error().at(paths.front().string());

@@ -14,7 +14,7 @@ using Bytes = std::span<const std::byte>;
 
 // All parts of one checkpoint, in any order; a single file is one part. Whatever the bytes, the
 // answer is a checkpoint whose every span is readable, or an Error.
-Result<Checkpoint> parse_gguf(std::span<const Bytes> parts);
+Result<Checkpoint> parse_gguf(std::span<const Bytes> parts, const AssumedLayouts& assumed = {});
 
 // The files stay mapped as long as the checkpoint that views them.
 struct OpenedCheckpoint {
@@ -25,6 +25,7 @@ struct OpenedCheckpoint {
 
 // One path: a file, or any part of a split one, whose other parts lie beside it under their usual
 // names (NAME-00001-of-00003.gguf). Several: exactly the parts.
-Result<OpenedCheckpoint> open_gguf(std::span<const std::filesystem::path> paths);
+Result<OpenedCheckpoint> open_gguf(std::span<const std::filesystem::path> paths,
+                                   const AssumedLayouts& assumed = {});
 
 }  // namespace tsq::importer

@@ -10,6 +10,7 @@
 #include "import/blocks.h"
 #include "import/gguf_types.h"
 #include "import/other_files.h"
+#include "import/sized_types.h"
 
 namespace tsq::importer {
 namespace {
@@ -64,35 +65,38 @@ Result<std::uint64_t> read_alignment(const Metadata& metadata) {
 struct Record {
   Tensor tensor;  // without data
   std::uint32_t type_id = 0;
+  std::uint64_t weights = 0;
   std::uint64_t offset = 0;                // from the start of the data
+  std::optional<SourceType> type;          // none: not read
   std::optional<std::uint64_t> data_size;  // unknown for some foreign types
 };
 
-// Bytes of the tensor's data: from its dims and its type's blocks.
-Result<std::optional<std::uint64_t>> tensor_bytes(const Record& record) {
+// The number of weights, and where the type id says its blocks, the bytes of the tensor's data.
+Result<void> set_size(Record& record) {
   const Tensor& tensor = record.tensor;
   std::optional<std::uint64_t> weights = 1;
   for (const std::uint64_t dim : tensor.dims) {
     if (weights) weights = checked_mul(*weights, dim);
   }
-  const auto known = source_type(record.type_id);
-  const auto shape = known ? block_shape(*known) : foreign_block_shape(record.type_id);
-  if (weights && !shape) return std::optional<std::uint64_t>();
+  record.type = source_type(record.type_id);
+  const auto shape = record.type ? block_shape(*record.type) : foreign_block_shape(record.type_id);
   if (shape && tensor.dims[0] % shape->weights != 0) {
-    return errorf(ErrorCode::damaged, "tensor '%s': %" PRIu64 " inputs a row, %s has blocks of %u",
-                  printable(tensor.name).c_str(), tensor.dims[0],
-                  known ? source_type_name(*known) : describe_type(record.type_id).c_str(),
-                  shape->weights);
+    return errorf(
+        ErrorCode::damaged, "tensor '%s': %" PRIu64 " inputs a row, %s has blocks of %u",
+        printable(tensor.name).c_str(), tensor.dims[0],
+        record.type ? source_type_name(*record.type) : describe_type(record.type_id).c_str(),
+        shape->weights);
   }
-  const auto bytes = weights ? checked_mul(*weights / shape->weights, shape->bytes) : std::nullopt;
-  if (!bytes) {
+  if (weights && shape) record.data_size = checked_mul(*weights / shape->weights, shape->bytes);
+  if (!weights || (shape && !record.data_size)) {
     return errorf(ErrorCode::damaged,
                   "tensor '%s': dims %" PRIu64 " x %" PRIu64 " x %" PRIu64 " x %" PRIu64
                   " wrap, a size has 64 bits",
                   printable(tensor.name).c_str(), tensor.dims[0], tensor.dims[1], tensor.dims[2],
                   tensor.dims[3]);
   }
-  return bytes;
+  record.weights = *weights;
+  return {};
 }
 
 Result<Record> read_record(ByteReader& in, std::uint64_t index) {
@@ -133,9 +137,7 @@ Result<Record> read_record(ByteReader& in, std::uint64_t index) {
                     name.c_str(), i);
     }
   }
-  auto size = tensor_bytes(record);
-  if (!size) return size.error();
-  record.data_size = *size;
+  if (const auto sized = set_size(record); !sized) return sized.error();
   return record;
 }
 
@@ -185,6 +187,32 @@ Result<void> check_places(const std::vector<Record>& records, std::uint64_t alig
   return {};
 }
 
+// The type and size of the tensors whose id does not say them.
+Result<void> resolve_sized_types(std::vector<Record>& records, std::uint64_t alignment,
+                                 std::uint64_t data_size, const AssumedLayouts& assumed) {
+  std::vector<std::uint64_t> ends = {data_size};
+  for (const Record& record : records) ends.push_back(record.offset);
+  std::sort(ends.begin(), ends.end());
+  for (const std::uint32_t id : kSizedTypes) {
+    std::vector<SizedTensor> tensors;
+    for (const Record& record : records) {
+      if (record.type_id != id) continue;
+      const std::uint64_t end = *std::upper_bound(ends.begin(), ends.end() - 1, record.offset);
+      tensors.push_back(
+          {record.tensor.name, record.weights, record.tensor.cols(), end - record.offset});
+    }
+    if (tensors.empty()) continue;
+    const auto type = type_of_size(id, tensors, alignment, assumed);
+    if (!type) return type.error();
+    for (Record& record : records) {
+      if (record.type_id != id) continue;
+      record.type = *type;
+      record.data_size = stored_bytes(*type, record.weights);
+    }
+  }
+  return {};
+}
+
 Result<void> read_split_keys(GgufPart& part) {
   const auto number_of = [&](const char* key, std::uint64_t limit,
                              std::optional<std::uint64_t>& number) -> Result<void> {
@@ -211,9 +239,15 @@ Result<void> read_split_keys(GgufPart& part) {
   return number_of("split.tensors.count", UINT64_MAX, part.n_tensors);
 }
 
+void set_data(Tensor& tensor, std::span<const std::byte> stored) {
+  const std::uint64_t bytes = row_bytes(tensor.type, tensor.cols()) * tensor.rows();
+  tensor.data = stored.first(static_cast<std::size_t>(bytes));
+  if (stored.size() > bytes) std::memcpy(&tensor.scale, stored.data() + bytes, sizeof tensor.scale);
+}
+
 }  // namespace
 
-Result<GgufPart> parse_gguf_part(std::span<const std::byte> bytes) {
+Result<GgufPart> parse_gguf_part(std::span<const std::byte> bytes, const AssumedLayouts& assumed) {
   ByteReader in(bytes);
   const auto counts = read_header(in, bytes);
   if (!counts) return counts.error();
@@ -240,9 +274,10 @@ Result<GgufPart> parse_gguf_part(std::span<const std::byte> bytes) {
   if (const auto places = check_places(records, *alignment, data.size()); !places) {
     return places.error();
   }
+  const auto resolved = resolve_sized_types(records, *alignment, data.size(), assumed);
+  if (!resolved) return resolved.error();
   for (Record& record : records) {
-    const auto type = source_type(record.type_id);
-    if (!type) {
+    if (!record.type) {
       if (part.unread.count == 0) {
         part.unread.first_name = record.tensor.name;
         part.unread.first_type = record.type_id;
@@ -250,9 +285,9 @@ Result<GgufPart> parse_gguf_part(std::span<const std::byte> bytes) {
       ++part.unread.count;
       continue;
     }
-    record.tensor.type = *type;
-    record.tensor.data = data.subspan(static_cast<std::size_t>(record.offset),
-                                      static_cast<std::size_t>(*record.data_size));
+    record.tensor.type = *record.type;
+    set_data(record.tensor, data.subspan(static_cast<std::size_t>(record.offset),
+                                         static_cast<std::size_t>(*record.data_size)));
     part.tensors.push_back(record.tensor);
   }
   return part;

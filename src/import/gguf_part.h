@@ -30,6 +30,6 @@ struct GgufPart {
   std::optional<std::uint64_t> n_tensors;
 };
 
-Result<GgufPart> parse_gguf_part(std::span<const std::byte> bytes);
+Result<GgufPart> parse_gguf_part(std::span<const std::byte> bytes, const AssumedLayouts& assumed);
 
 }  // namespace tsq::importer

@@ -15,14 +15,9 @@ struct ForeignType {
 };
 
 constexpr ForeignType kForeign[] = {
-    {6, "Q5_0", {32, 22}},
-    {7, "Q5_1", {32, 24}},
     {9, "Q8_1", {32, 36}},
     {10, "Q2_K", {256, 84}},
     {11, "Q3_K", {256, 110}},
-    {12, "Q4_K", {256, 144}},
-    {13, "Q5_K", {256, 176}},
-    {14, "Q6_K", {256, 210}},
     {15, "Q8_K", {256, 292}},
     {16, "IQ2_XXS", {256, 66}},
     {17, "IQ2_XS", {256, 74}},
@@ -38,13 +33,9 @@ constexpr ForeignType kForeign[] = {
     {27, "I64", {1, 8}},
     {28, "F64", {1, 8}},
     {29, "IQ1_M", {256, 56}},
-    {36, "I2_S (BitNet)", {0, 0}},
     {38, "TL1 (BitNet)", {0, 0}},
     {39, "MXFP4 or TL2 (BitNet)", {0, 0}},
     {40, "NVFP4 or a type of another fork", {0, 0}},
-    {41, "Q1_0", {128, 18}},
-    {42, "Q2_0 or STQ1_0", {0, 0}},
-    {43, "STQ1_0", {0, 0}},
 };
 
 const ForeignType* find_foreign(std::uint32_t id) {
@@ -65,14 +56,26 @@ std::optional<SourceType> source_type(std::uint32_t id) {
       return SourceType::q4_0;
     case 3:
       return SourceType::q4_1;
+    case 6:
+      return SourceType::q5_0;
+    case 7:
+      return SourceType::q5_1;
     case 8:
       return SourceType::q8_0;
+    case 12:
+      return SourceType::q4_k;
+    case 13:
+      return SourceType::q5_k;
+    case 14:
+      return SourceType::q6_k;
     case 30:
       return SourceType::bf16;
     case 34:
       return SourceType::tq1_0;
     case 35:
       return SourceType::tq2_0;
+    case 41:
+      return SourceType::q1_0;
     case 142:
       return SourceType::pq2_0;
     case 143:

@@ -9,10 +9,10 @@
 
 namespace tsq::importer {
 
-// The type that this id means, where tsq reads it.
+// The type that this id means, where tsq reads it and the id alone says (see sized_types.h).
 std::optional<SourceType> source_type(std::uint32_t id);
 
-// "type Q4_K, id 12"; ids that several programs use for different types give every name.
+// "type Q2_K, id 10"; ids that several programs use for different types give every name.
 std::string describe_type(std::uint32_t id);
 
 // Block size of a type that tsq does not read, where the id has one public meaning: enough to

@@ -17,9 +17,8 @@ void decode_some(const importer::Tensor& tensor) {
   if (tensor.data.size() != bytes * tensor.rows()) std::abort();
   std::vector<float> values(tensor.cols());
   for (const std::uint64_t row : {std::uint64_t{0}, tensor.rows() - 1}) {
-    const auto data = tensor.data.subspan(row * bytes, bytes);
-    importer::decode_row(tensor.type, data, values.data());
-    importer::row_is_finite(tensor.type, data);
+    importer::decode_row(tensor, row, values.data());
+    importer::row_is_finite(tensor, row);
   }
 }
 
