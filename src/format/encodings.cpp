@@ -16,6 +16,7 @@ constexpr std::size_t kT1Dwords = 6;
 constexpr std::size_t kT1Body = 120;  // inputs of a group in the body dwords, the rest in the tail
 static_assert(kT2GroupBytes == 1088 && kT1GroupBytes == 832);
 static_assert(kT1TailBytes + kT1Groups * kT1GroupBytes == 4416);
+static_assert(kS34GroupBytes == 704);
 
 std::uint16_t load_u16(const std::byte* bytes) {
   std::uint16_t value;
@@ -127,13 +128,55 @@ bool unpack_t1_row(std::size_t groups, std::size_t row, const std::byte* body, s
   return sound;
 }
 
+// Where a quad of s34 lies in a group.
+struct S34Place {
+  std::size_t byte;  // of its nibble
+  unsigned shift;
+  std::size_t sign_byte;
+  unsigned sign_bit;
+};
+S34Place s34_place(std::size_t row, std::size_t q) {
+  const std::size_t j = q % 4, bit = 4 * row + j;
+  return {kScaleLineBytes + kDwordsBytes * (q / 8) + 4 * row + j, q / 4 % 2 == 0 ? 0u : 4u,
+          kScaleLineBytes + kS34NibbleBytes + kS34SignBytes * (q / 4) + bit / 8,
+          static_cast<unsigned>(bit % 8)};
+}
+
+// The group's bytes of nibbles and signs are 0 before.
+void pack_s34_row(std::uint32_t flags, std::size_t groups, std::size_t row,
+                  const std::uint8_t* codes, const std::uint16_t* scales, std::byte* body) {
+  for (std::size_t g = 0; g < groups; ++g, body += kS34GroupBytes, codes += kGroup) {
+    store_u16(body + 2 * row, scales[g]);
+    for (std::size_t q = 0; q < kS34Quads; ++q) {
+      std::array<std::uint8_t, 4> lanes;
+      for (std::size_t p = 0; p < 4; ++p) lanes[p] = codes[s34_input(flags, q, p)];
+      const unsigned quad = s34_quad(lanes);
+      assert(s34_codes(quad) == lanes || std::ranges::count(lanes, 1) == 4);
+      const S34Place place = s34_place(row, q);
+      body[place.byte] |= static_cast<std::byte>((quad & 15) << place.shift);
+      body[place.sign_byte] |= static_cast<std::byte>(quad >> 4 << place.sign_bit);
+    }
+  }
+}
+
+void unpack_s34_row(std::uint32_t flags, std::size_t groups, std::size_t row, const std::byte* body,
+                    std::uint8_t* codes, std::uint16_t* scales) {
+  for (std::size_t g = 0; g < groups; ++g, body += kS34GroupBytes, codes += kGroup) {
+    scales[g] = load_u16(body + 2 * row);
+    for (std::size_t q = 0; q < kS34Quads; ++q) {
+      const auto lanes = s34_codes(s34_quad_at(body, row, q));
+      for (std::size_t p = 0; p < 4; ++p) codes[s34_input(flags, q, p)] = lanes[p];
+    }
+  }
+}
+
 void decode_ternary_row(const Shape& shape, const std::byte* body, std::uint64_t row,
                         float* values) {
   const auto block = body + row / kRowBlock * row_block_bytes(shape.encoding, shape.cols);
   const std::size_t i = row % kRowBlock;
   std::uint8_t codes[kT1Groups * kGroup];
   std::uint16_t scales[kT1Groups];
-  // Five groups at a time: a super-block of t1, and as good for t2.
+  // Five groups at a time: a super-block of t1, and as good for the others.
   const std::size_t groups = padded_cols(shape.encoding, shape.cols) / kGroup;
   const std::byte* part = block;
   for (std::size_t first = 0; first < groups; first += kT1Groups) {
@@ -141,6 +184,9 @@ void decode_ternary_row(const Shape& shape, const std::byte* body, std::uint64_t
     if (shape.encoding == Encoding::t2) {
       unpack_t2_row(r, i, part, codes, scales);
       part += kT2GroupBytes * r;
+    } else if (shape.encoding == Encoding::s34) {
+      unpack_s34_row(shape.flags, r, i, part, codes, scales);
+      part += kS34GroupBytes * r;
     } else {
       unpack_t1_row(r, i, part, codes, scales);
       part += T1Block{r}.bytes();
@@ -196,7 +242,8 @@ float dense_value(Encoding encoding, bool minimum, const std::byte* row, std::ui
 // Bytes of a group's dwords in a row block, without its scale lines; t1 has its tail beside them.
 std::uint64_t group_dword_bytes(Encoding encoding) {
   if (encoding == Encoding::t2) return kT2Dwords * kDwordsBytes;
-  return encoding == Encoding::t1 ? kT1Dwords * kDwordsBytes : 5 * kDwordsBytes;
+  if (encoding == Encoding::t1) return kT1Dwords * kDwordsBytes;
+  return kS34GroupBytes - kScaleLineBytes;
 }
 
 }  // namespace
@@ -265,6 +312,7 @@ std::uint64_t dense_row_bytes(Encoding encoding, std::uint32_t flags, std::uint6
 std::uint64_t row_block_bytes(Encoding encoding, std::uint64_t cols) {
   const std::uint64_t groups = padded_cols(encoding, cols) / kGroup;
   if (encoding == Encoding::t2) return groups * kT2GroupBytes;
+  if (encoding == Encoding::s34) return groups * kS34GroupBytes;
   assert(encoding == Encoding::t1);
   return groups * kT1GroupBytes + (groups + kT1Groups - 1) / kT1Groups * kT1TailBytes;
 }
@@ -292,23 +340,46 @@ std::optional<std::uint64_t> scale_bytes(const Shape& shape) {
   return rows ? checked_mul(*rows, 4) : std::nullopt;
 }
 
+unsigned s34_quad_at(const std::byte* group, std::size_t row, std::size_t q) {
+  const S34Place place = s34_place(row, q);
+  const unsigned nibble = load_u8(group + place.byte) >> place.shift & 15;
+  return nibble | (load_u8(group + place.sign_byte) >> place.sign_bit & 1) << 4;
+}
+
 void pack_row_block(Encoding encoding, std::uint64_t cols, const std::uint8_t* codes,
-                    const std::uint16_t* scales, std::byte* body) {
-  assert(encoding == Encoding::t2 || encoding == Encoding::t1);
+                    const std::uint16_t* scales, std::byte* body, std::uint32_t flags) {
   const std::uint64_t padded = padded_cols(encoding, cols), groups = padded / kGroup;
-  const auto pack_row = encoding == Encoding::t2 ? pack_t2_row : pack_t1_row;
-  for (std::size_t row = 0; row < kRowBlock; ++row)
-    pack_row(groups, row, codes + row * padded, scales + row * groups, body);
+  if (encoding == Encoding::s34) std::fill_n(body, row_block_bytes(encoding, cols), std::byte{0});
+  for (std::size_t row = 0; row < kRowBlock; ++row) {
+    const std::uint8_t* const row_codes = codes + row * padded;
+    const std::uint16_t* const row_scales = scales + row * groups;
+    if (encoding == Encoding::s34) {
+      pack_s34_row(flags, groups, row, row_codes, row_scales, body);
+    } else if (encoding == Encoding::t2) {
+      pack_t2_row(groups, row, row_codes, row_scales, body);
+    } else {
+      assert(encoding == Encoding::t1);
+      pack_t1_row(groups, row, row_codes, row_scales, body);
+    }
+  }
 }
 
 bool unpack_row_block(Encoding encoding, std::uint64_t cols, const std::byte* body,
-                      std::uint8_t* codes, std::uint16_t* scales) {
-  assert(encoding == Encoding::t2 || encoding == Encoding::t1);
+                      std::uint8_t* codes, std::uint16_t* scales, std::uint32_t flags) {
   const std::uint64_t padded = padded_cols(encoding, cols), groups = padded / kGroup;
-  const auto unpack_row = encoding == Encoding::t2 ? unpack_t2_row : unpack_t1_row;
   bool sound = true;
-  for (std::size_t row = 0; row < kRowBlock; ++row)
-    sound &= unpack_row(groups, row, body, codes + row * padded, scales + row * groups);
+  for (std::size_t row = 0; row < kRowBlock; ++row) {
+    std::uint8_t* const row_codes = codes + row * padded;
+    std::uint16_t* const row_scales = scales + row * groups;
+    if (encoding == Encoding::s34) {
+      unpack_s34_row(flags, groups, row, body, row_codes, row_scales);
+    } else if (encoding == Encoding::t2) {
+      sound &= unpack_t2_row(groups, row, body, row_codes, row_scales);
+    } else {
+      assert(encoding == Encoding::t1);
+      sound &= unpack_t1_row(groups, row, body, row_codes, row_scales);
+    }
+  }
   return sound;
 }
 

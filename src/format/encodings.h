@@ -21,6 +21,10 @@ inline constexpr std::size_t kDwordsBytes = 4 * kRowBlock;     // one dword of e
 inline constexpr std::size_t kT2GroupBytes = kScaleLineBytes + 8 * kDwordsBytes;
 inline constexpr std::size_t kT1GroupBytes = kScaleLineBytes + 6 * kDwordsBytes;
 inline constexpr std::size_t kT1TailBytes = 2 * kDwordsBytes;  // of a super-block
+inline constexpr std::size_t kS34Quads = kGroup / 4;           // quads of a row and group
+inline constexpr std::size_t kS34NibbleBytes = 4 * kDwordsBytes;
+inline constexpr std::size_t kS34SignBytes = kRowBlock / 2;  // one bit a quad, of four quads a row
+inline constexpr std::size_t kS34GroupBytes = kScaleLineBytes + kS34NibbleBytes + 8 * kS34SignBytes;
 
 // The numbers stand in files.
 enum class Encoding : std::uint32_t {
@@ -67,7 +71,7 @@ std::uint32_t group_size(const Shape& shape);
 // Bytes of the body and of the scale side array (0 without one). Nothing where they wrap.
 std::optional<std::uint64_t> body_bytes(const Shape& shape);
 std::optional<std::uint64_t> scale_bytes(const Shape& shape);
-// Bytes of one dense row, and of one block of 32 rows with per-group scales (t2, t1).
+// Bytes of one dense row, and of one block of 32 rows with per-group scales (ternary).
 std::uint64_t dense_row_bytes(Encoding encoding, std::uint32_t flags, std::uint64_t cols);
 std::uint64_t row_block_bytes(Encoding encoding, std::uint64_t cols);
 
@@ -91,20 +95,48 @@ constexpr bool t1_byte_exists(std::uint8_t byte) {
   return t1_byte(d[0], d[1], d[2], d[3], d[4]) == byte;
 }
 
-// One block of 32 rows of t2 or t1 with per-group scales. codes: [32][padded cols], 0 1 2; scales:
-// [32][groups] fp16 bits. Padding rows and columns are the caller's: code 1, scale 0 for rows.
-void pack_row_block(Encoding encoding, std::uint64_t cols, const std::uint8_t* codes,
-                    const std::uint16_t* scales, std::byte* body);
-// The inverse. False if a code does not exist (t2 code 3; a t1 byte that no five digits give; a
-// tail digit without a group that is not 1); codes and scales are then filled all the same.
-bool unpack_row_block(Encoding encoding, std::uint64_t cols, const std::byte* body,
-                      std::uint8_t* codes, std::uint16_t* scales);
+// A quad of s34: bits 0 to 3 its nibble, bit 4 its sign. The codes of its four lanes.
+constexpr std::array<std::uint8_t, 4> s34_codes(unsigned quad) {
+  const unsigned zero = quad >> 2 & 3, negate = quad >> 4 & 1;
+  const unsigned minus[] = {negate, (quad & 1) ^ negate, (quad >> 1 & 1) ^ negate};
+  std::array<std::uint8_t, 4> codes{};
+  for (unsigned lane = 0, i = 0; lane < 4; ++lane)
+    codes[lane] = lane == zero ? 1 : minus[i++] != 0 ? 0 : 2;
+  return codes;
+}
+// The quad of four codes of which one is 1; of padding, where all four are, it is 0.
+constexpr unsigned s34_quad(const std::array<std::uint8_t, 4>& codes) {
+  unsigned zero = 0;
+  while (zero < 3 && codes[zero] != 1) ++zero;
+  unsigned minus[3] = {};
+  for (unsigned lane = 0, i = 0; lane < 4; ++lane)
+    if (lane != zero) minus[i++] = codes[lane] == 0;
+  return zero << 2 | (minus[0] ^ minus[1]) | (minus[0] ^ minus[2]) << 1 | minus[0] << 4;
+}
+// The input of the group that lane p of quad q is.
+constexpr std::size_t s34_input(std::uint32_t flags, std::size_t q, std::size_t p) {
+  return (flags & kFlagStride16) != 0 ? 64 * (q / 16) + q % 16 + 16 * p : 4 * q + p;
+}
+// Quad q of a row (below 32) of an s34 group with its scale line.
+unsigned s34_quad_at(const std::byte* group, std::size_t row, std::size_t q);
 
-// The code of one weight of such a block; row < 32, col < padded cols.
+// One block of 32 rows of a ternary encoding with per-group scales; of the flags stride 16 counts,
+// for s34. codes: [32][padded cols], 0 1 2; scales: [32][groups] fp16 bits. Padding rows and
+// columns are the caller's: code 1, scale 0 for rows. A quad of s34 holds exactly one 1, or is
+// padding and holds four.
+void pack_row_block(Encoding encoding, std::uint64_t cols, const std::uint8_t* codes,
+                    const std::uint16_t* scales, std::byte* body, std::uint32_t flags = 0);
+// The inverse, but that padding quads of s34 come back as they are stored: 1 2 2 2. False if a code
+// does not exist (t2 code 3; a t1 byte that no five digits give; a tail digit without a group that
+// is not 1); codes and scales are then filled all the same.
+bool unpack_row_block(Encoding encoding, std::uint64_t cols, const std::byte* body,
+                      std::uint8_t* codes, std::uint16_t* scales, std::uint32_t flags = 0);
+
+// The code of one weight of such a block of t2 or t1; row < 32, col < padded cols.
 std::uint8_t ternary_code(Encoding encoding, std::uint64_t cols, const std::byte* body,
                           std::uint64_t row, std::uint64_t col);
 
-// One row as f32 values, shape.cols of them: dense, or t2 or t1 with per-group scales;
+// One row as f32 values, shape.cols of them: dense, or ternary with per-group scales;
 // row < shape.rows, body of body_bytes(shape) bytes.
 void decode_row(const Shape& shape, std::span<const std::byte> body, std::uint64_t row,
                 float* values);
