@@ -8,9 +8,9 @@
 namespace tsq::kernels {
 
 namespace scalar {
-TernaryGemmFn t2_gemm, t1_gemm;
-TernaryGemmF32Fn t2_gemm_f32, t1_gemm_f32;
-TernaryRowFn t2_row, t1_row;
+TernaryGemmFn t2_gemm, t1_gemm, s34_gemm;
+TernaryGemmF32Fn t2_gemm_f32, t1_gemm_f32, s34_gemm_f32;
+TernaryRowFn t2_row, t1_row, s34_row;
 DenseGemmFn dense_gemm;
 DenseRowFn dense_row;
 FwhtFn fwht;
@@ -28,8 +28,8 @@ ExpFn exp;
 }  // namespace scalar
 
 namespace avx2 {
-TernaryGemmFn t2_gemm, t1_gemm;
-TernaryGemmF32Fn t2_gemm_f32, t1_gemm_f32;
+TernaryGemmFn t2_gemm, t1_gemm, s34_gemm;
+TernaryGemmF32Fn t2_gemm_f32, t1_gemm_f32, s34_gemm_f32;
 DenseGemmFn dense_gemm;
 FwhtFn fwht;
 RotateFn rotate;
@@ -46,8 +46,8 @@ ExpFn exp;
 }  // namespace avx2
 
 namespace avx512 {
-TernaryGemmFn t2_gemm, t1_gemm;
-TernaryGemmF32Fn t2_gemm_f32, t1_gemm_f32;
+TernaryGemmFn t2_gemm, t1_gemm, s34_gemm;
+TernaryGemmF32Fn t2_gemm_f32, t1_gemm_f32, s34_gemm_f32;
 DenseGemmFn dense_gemm;
 FwhtFn fwht;
 RotateFn rotate;

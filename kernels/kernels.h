@@ -18,11 +18,12 @@ inline constexpr std::size_t kRowBlock = 32;  // rows that lie interleaved in a 
 inline constexpr std::size_t kLanes = 16;     // lanes of a float sum
 inline constexpr std::size_t kSoftmaxBlock = 64;
 
-// Ternary weights in the R32 layout (t2 or t1: the kernel knows which), with fp16 scale lines.
+// Ternary weights in the R32 layout (t2, t1 or s34: the kernel knows which), with fp16 scale lines.
 struct TernaryMatrix {
   const std::byte* body;  // at a 64-byte boundary; whole row blocks of 32 rows
   std::size_t rows;       // outputs; the last block is padded to 32 rows, never written to y
   std::size_t cols;       // inputs, a multiple of kGroup (padded)
+  bool stride16 = false;  // s34: a quad's inputs lie 16 apart, not side by side
 };
 
 // n columns of activations quantised to int8 per group; column c starts at q + c * cols,
@@ -75,11 +76,13 @@ using TernaryGemmFn = void(const TernaryMatrix& w, RowRange rows, const Q8Matrix
                            Outputs y) noexcept;
 
 // y = W x with f32 activations. Per output, per group (ascending): dot = fma(float(w), x, dot) over
-// the group's inputs in ascending order from +0; then acc = fma(dot, w_scale, acc).
+// the group's inputs in ascending order from +0, wherever an encoding keeps them (s34 with either
+// stride too); then acc = fma(dot, w_scale, acc).
 using TernaryGemmF32Fn = void(const TernaryMatrix& w, RowRange rows, const F32Matrix& x,
                               Outputs y) noexcept;
 
-// The row's values, code * scale, cols of them.
+// The row's values, weight * scale, cols of them. The padding columns of s34 hold weights, which
+// only ever meet activations of 0: they come out as they are.
 using TernaryRowFn = void(const TernaryMatrix& w, std::size_t row, float* values) noexcept;
 
 // y = W x for dense rows: input i goes to lane i mod 16 by lane = fma(value, x, lane), ascending,
@@ -157,10 +160,13 @@ struct Kernels {
   Isa isa;
   TernaryGemmFn* t2_gemm;
   TernaryGemmFn* t1_gemm;
+  TernaryGemmFn* s34_gemm;
   TernaryGemmF32Fn* t2_gemm_f32;
   TernaryGemmF32Fn* t1_gemm_f32;
+  TernaryGemmF32Fn* s34_gemm_f32;
   TernaryRowFn* t2_row;
   TernaryRowFn* t1_row;
+  TernaryRowFn* s34_row;
   DenseGemmFn* dense_gemm;
   DenseRowFn* dense_row;
   FwhtFn* fwht;

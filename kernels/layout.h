@@ -20,6 +20,11 @@ constexpr std::size_t kT1Chunks = 6;              // body dwords per row and gro
 constexpr std::size_t kT1BodyInputs = 120;        // inputs of a group in its body dwords
 constexpr std::size_t kT1TailBytes = 2 * kPlane;  // the last 8 inputs of up to five groups
 
+constexpr std::size_t kS34Chunks = 8;      // of four quads, a 4-byte dword of codes each
+constexpr std::size_t kS34SignBytes = 16;  // of a chunk: a bit for each of its quads and 32 rows
+constexpr std::size_t kS34Signs = kScaleLine + kS34Chunks / 2 * kPlane;
+constexpr std::size_t kS34GroupBytes = kS34Signs + kS34Chunks * kS34SignBytes;
+
 constexpr std::size_t t1_super_bytes(std::size_t groups) {
   return groups == 0 ? 0 : kT1TailBytes + groups * (kScaleLine + kT1Chunks * kPlane);
 }
@@ -28,6 +33,27 @@ constexpr std::size_t t2_row_block_bytes(std::size_t groups) { return groups * k
 constexpr std::size_t t1_row_block_bytes(std::size_t groups) {
   return groups / kT1Super * t1_super_bytes(kT1Super) + t1_super_bytes(groups % kT1Super);
 }
+
+constexpr std::size_t s34_row_block_bytes(std::size_t groups) { return groups * kS34GroupBytes; }
+
+// The four codes (0, 1, 2) of each nibble of s34, sign 0: lane p in bits 2 p and 2 p + 1. Sign 1
+// makes 2 - code of all four: kS34Negate - byte.
+struct S34Table {
+  alignas(16) std::uint8_t codes[16];
+};
+constexpr S34Table kS34Table = [] {
+  S34Table t{};
+  for (unsigned nibble = 0; nibble < 16; ++nibble) {
+    const unsigned others[3] = {2, (nibble & 1) != 0 ? 0U : 2U, (nibble & 2) != 0 ? 0U : 2U};
+    unsigned byte = 0;
+    for (unsigned p = 0, i = 0; p < 4; ++p) {
+      byte |= (p == nibble >> 2 ? 1U : others[i++]) << (2 * p);
+    }
+    t.codes[nibble] = static_cast<std::uint8_t>(byte);
+  }
+  return t;
+}();
+constexpr std::uint8_t kS34Negate = 0xAA;
 
 constexpr std::size_t min_size(std::size_t a, std::size_t b) { return a < b ? a : b; }
 

@@ -101,10 +101,11 @@ TEST(Dispatch, NamesRoundTrip) {
 TEST(Dispatch, TablesAreComplete) {
   for (const Isa isa : supported_isas()) {
     const Kernels& k = *table(isa);
-    const bool complete = k.t2_gemm && k.t1_gemm && k.t2_gemm_f32 && k.t1_gemm_f32 && k.t2_row &&
-                          k.t1_row && k.dense_gemm && k.dense_row && k.fwht && k.rotate &&
-                          k.unrotate && k.quantize && k.rms_norm && k.rope && k.silu_mul && k.add &&
-                          k.to_f16 && k.from_f16 && k.attention_f16 && k.attention_f32 && k.exp;
+    const bool complete = k.t2_gemm && k.t1_gemm && k.s34_gemm && k.t2_gemm_f32 && k.t1_gemm_f32 &&
+                          k.s34_gemm_f32 && k.t2_row && k.t1_row && k.s34_row && k.dense_gemm &&
+                          k.dense_row && k.fwht && k.rotate && k.unrotate && k.quantize &&
+                          k.rms_norm && k.rope && k.silu_mul && k.add && k.to_f16 && k.from_f16 &&
+                          k.attention_f16 && k.attention_f32 && k.exp;
     EXPECT_TRUE(complete) << isa_name(isa);
   }
 }

@@ -147,6 +147,10 @@ inline Ternary make_ternary(std::size_t rows, std::size_t cols, std::uint64_t se
   return t;
 }
 
+inline Ternary random_ternary(std::size_t rows, std::size_t cols, std::uint64_t seed) {
+  return make_ternary(rows, cols, seed);
+}
+
 using Body = Guarded<std::byte>;
 
 inline void put16(std::vector<std::byte>& out, std::uint16_t value) {

@@ -1,4 +1,5 @@
-// The checks that t2 and t1 share: they differ in the encoder and in the kernels.
+// The checks that t2, t1 and s34 share: they differ in the weights that they can hold, in the
+// encoder and in the kernels.
 #pragma once
 
 #include "tests/kernels/support.h"
@@ -10,7 +11,13 @@ struct Encoding {
   TernaryGemmFn* Kernels::*gemm;
   TernaryGemmF32Fn* Kernels::*gemm_f32;
   TernaryRowFn* Kernels::*row;
+  Ternary (*make)(std::size_t rows, std::size_t cols, std::uint64_t seed) = random_ternary;
+  bool stride16 = false;
 };
+
+inline TernaryMatrix view(const Encoding& e, const Body& body, std::size_t rows, std::size_t cols) {
+  return {body.data(), rows, cols, e.stride16};
+}
 
 inline std::string shape(std::size_t rows, std::size_t groups, std::size_t n) {
   return std::to_string(rows) + " rows, " + std::to_string(groups) + " groups, " +
@@ -23,7 +30,7 @@ inline void check_gemm_against_definition(const Encoding& e) {
   for (const std::size_t groups : {1, 2, 3, 4, 5, 6, 11}) {
     const std::size_t rows = 35;
     const std::size_t n = 3;
-    const Ternary t = make_ternary(rows, groups * kGroup, 7 + groups);
+    const Ternary t = e.make(rows, groups * kGroup, 7 + groups);
     const Body body = e.encode(t);
     const Q8 x = make_q8(n, t.cols, 70 + groups);
     const Guarded<float> xf = random_floats(n * t.cols, 71 + groups);
@@ -56,7 +63,7 @@ inline void check_gemm_against_definition(const Encoding& e) {
       }
     }
 
-    const TernaryMatrix w{body.data(), rows, t.cols};
+    const TernaryMatrix w = view(e, body, rows, t.cols);
     Guarded<float> y = blank_outputs(n * rows);
     (k.*e.gemm)(w, {0, rows}, x.view(), {y.data(), rows});
     expect_same_bits(y, expected, "gemm, " + shape(rows, groups, n));
@@ -82,11 +89,11 @@ inline void compare_gemm(const Encoding& e, const Kernels& k, const TernaryMatri
 inline void check_gemm_shapes(const Encoding& e, const Kernels& k) {
   for (const std::size_t rows : {1, 3, 17, 31, 32, 33, 64, 96, 131}) {
     for (const std::size_t groups : {1, 2, 3, 4, 5, 6, 7, 9, 10, 13}) {
-      const Ternary t = make_ternary(rows, groups * kGroup, 11 * rows + groups);
+      const Ternary t = e.make(rows, groups * kGroup, 11 * rows + groups);
       const Body body = e.encode(t);
       for (const std::size_t n : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 24}) {
         const Q8 x = make_q8(n, t.cols, n);
-        compare_gemm(e, k, {body.data(), rows, t.cols}, x, shape(rows, groups, n));
+        compare_gemm(e, k, view(e, body, rows, t.cols), x, shape(rows, groups, n));
         if (testing::Test::HasFatalFailure()) return;
       }
     }
@@ -107,9 +114,9 @@ inline void check_gemm_extremes(const Encoding& e, const Kernels& k) {
 
 // A range writes its rows and no others; columns may lie further apart than the rows need.
 inline void check_gemm_ranges(const Encoding& e, const Kernels& k) {
-  const Ternary t = make_ternary(140, 7 * kGroup, 21);
+  const Ternary t = e.make(140, 7 * kGroup, 21);
   const Body body = e.encode(t);
-  const TernaryMatrix w{body.data(), t.rows, t.cols};
+  const TernaryMatrix w = view(e, body, t.rows, t.cols);
   const std::size_t stride = 150;
   for (const RowRange range :
        {RowRange{0, 32}, {32, 64}, {32, 128}, {64, 140}, {128, 140}, {96, 96}}) {
@@ -134,9 +141,9 @@ inline void check_gemm_ranges(const Encoding& e, const Kernels& k) {
 inline void check_gemm_f32_shapes(const Encoding& e, const Kernels& k) {
   for (const std::size_t rows : {1, 17, 32, 33, 70}) {
     for (const std::size_t groups : {1, 2, 3, 4, 5, 6, 11}) {
-      const Ternary t = make_ternary(rows, groups * kGroup, 13 * rows + groups);
+      const Ternary t = e.make(rows, groups * kGroup, 13 * rows + groups);
       const Body body = e.encode(t);
-      const TernaryMatrix w{body.data(), rows, t.cols};
+      const TernaryMatrix w = view(e, body, rows, t.cols);
       for (const std::size_t n : {1, 2, 3, 4, 5, 8, 9}) {
         const Guarded<float> x = random_floats(n * t.cols, n);
         Guarded<float> expected = blank_outputs(n * rows);
