@@ -1,0 +1,519 @@
+// Every foreign type in a file, converted: what is kept, what is widened, what --dense narrows.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+
+#include "base/errorf.h"
+#include "base/half.h"
+#include "convert/quantize.h"
+#include "convert_support.h"
+#include "import/blocks.h"
+
+namespace tsq {
+namespace {
+
+using convert::DenseEncoding;
+using importer::SourceType;
+
+class Random {
+ public:
+  explicit Random(std::uint32_t seed) : state_(seed) {}
+  std::uint32_t below(std::uint32_t n) {
+    state_ = state_ * 1664525u + 1013904223u;
+    return (state_ >> 8) % n;
+  }
+  // A finite fp16 scale of either sign.
+  std::uint16_t scale() {
+    return static_cast<std::uint16_t>(below(2) << 15 | (0x1c00 + below(0x2000)));
+  }
+  std::byte codes() {  // four 2-bit codes, none of them 3
+    unsigned byte = 0;
+    for (int k = 0; k < 4; ++k) byte |= below(3) << 2 * k;
+    return static_cast<std::byte>(byte);
+  }
+
+ private:
+  std::uint32_t state_;
+};
+
+// Rows of a type's blocks: scales as the type wants them, the rest any bytes, or codes below 3.
+std::vector<std::byte> blocks_of(SourceType type, std::uint64_t weights, std::uint32_t seed) {
+  const auto shape = importer::block_shape(type);
+  std::vector<std::byte> bytes(weights / shape.weights * shape.bytes);
+  Random random(seed);
+  const bool codes = importer::can_hold_plus_2(type) || type == SourceType::i2_s;
+  for (std::byte& byte : bytes) {
+    byte = codes ? random.codes() : static_cast<std::byte>(random.below(256));
+  }
+  const auto put_scales = [&](std::size_t offset, std::size_t repeat) {
+    std::uint16_t scale = 0;
+    for (std::size_t b = 0; b < bytes.size() / shape.bytes; ++b) {
+      if (b % repeat == 0) scale = random.scale();
+      std::memcpy(bytes.data() + b * shape.bytes + offset, &scale, 2);
+    }
+  };
+  switch (type) {
+    case SourceType::q2_0:
+      put_scales(0, 2);
+      break;
+    case SourceType::q6_k:
+      put_scales(208, 1);
+      break;
+    case SourceType::stq1_0:
+      put_scales(40, 1);
+      break;
+    case SourceType::i2_s:
+      break;
+    case SourceType::q5_1:
+    case SourceType::q4_k:
+    case SourceType::q5_k:
+      put_scales(0, 1);
+      put_scales(2, 1);
+      break;
+    default:
+      put_scales(0, 1);
+      break;
+  }
+  if (type == SourceType::i2_s) {
+    const auto tail = gguf::f32_bytes({0.03125f, 0, 0, 0, 0, 0, 0, 0});
+    bytes.insert(bytes.end(), tail.begin(), tail.end());
+  }
+  return bytes;
+}
+
+struct TypeCase {
+  const char* name;
+  std::uint32_t id;
+  SourceType type;
+};
+void PrintTo(const TypeCase& c, std::ostream* out) { *out << c.name; }
+
+class ConvertTypes : public ConvertTest {
+ protected:
+  // A model with one matrix of this type, 'x'.
+  static GgufBuilder model_with(std::uint32_t id, std::vector<std::uint64_t> dims,
+                                std::vector<std::byte> data) {
+    auto file = small_model();
+    file.add("x", id, std::move(dims), std::move(data));
+    return file;
+  }
+  // The stored values of x are those of the source.
+  static void expect_same_values(const importer::Checkpoint& source, const format::File& file,
+                                 const char* name = "x") {
+    const auto tensor = std::ranges::find(source.tensors, name, &importer::Tensor::name);
+    const format::TensorRecord& record = *file.find(name);
+    std::vector<float> expected(tensor->cols()), actual(tensor->cols());
+    for (std::uint64_t row = 0; row < tensor->rows(); ++row) {
+      importer::decode_row(*tensor, row, expected.data());
+      format::decode_row(record.shape(), file.body(record), row, actual.data());
+      ASSERT_EQ(actual, expected) << name << ", row " << row;
+    }
+  }
+  static ConvertOptions dense(DenseEncoding encoding) {
+    ConvertOptions options;
+    options.dense = encoding;
+    return options;
+  }
+};
+
+// ---- ternary ----
+
+class TernaryTypes : public ConvertTypes, public testing::WithParamInterface<TypeCase> {};
+
+TEST_P(TernaryTypes, KeepEveryValue) {
+  const std::uint64_t width = importer::block_shape(GetParam().type).weights;
+  for (const auto encoding : {TernaryEncoding::t1, TernaryEncoding::t2}) {
+    for (const std::uint64_t blocks : {1u, 3u, 5u, 12u}) {
+      for (const std::uint64_t rows : {33u, 64u}) {
+        SCOPED_TRACE(
+            stringf("%d blocks, %d rows", static_cast<int>(blocks), static_cast<int>(rows)));
+        const std::uint64_t cols = width * blocks;
+        auto data = blocks_of(GetParam().type, cols * rows, static_cast<std::uint32_t>(blocks));
+        // Pairs of equal scales must not run on from one row into the next.
+        if (GetParam().type == SourceType::q2_0 && blocks % 2 != 0) {
+          for (std::size_t b = 0; b < blocks * rows; ++b) {
+            const std::uint16_t scale = static_cast<std::uint16_t>(0x2000 + b / blocks);
+            std::memcpy(data.data() + 18 * b, &scale, 2);
+          }
+        }
+        const auto file = model_with(GetParam().id, {cols, rows}, std::move(data));
+        const auto bytes = file.build();
+        const auto source = parse(bytes);
+        ASSERT_TRUE(source) << source.error().message();
+        ASSERT_EQ(source->tensors.back().type, GetParam().type);
+        ConvertOptions options;
+        options.encoding = encoding;
+        const auto opened = make(file, options);
+        EXPECT_EQ(opened.file.find("x")->encoding,
+                  encoding == TernaryEncoding::t1 ? Encoding::t1 : Encoding::t2);
+        expect_same_values(*source, opened.file);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, TernaryTypes,
+                         testing::Values(TypeCase{"Q1_0", gguf::kQ1_0, SourceType::q1_0},
+                                         TypeCase{"Q2_0_64", gguf::kQ2_0, SourceType::q2_0},
+                                         TypeCase{"Q2_0_128", gguf::kQ2_0, SourceType::pq2_0},
+                                         TypeCase{"STQ1_0", gguf::kSTQ1_0, SourceType::stq1_0},
+                                         TypeCase{"STQ1_0_42", gguf::kQ2_0, SourceType::stq1_0},
+                                         TypeCase{"I2_S", gguf::kI2_S, SourceType::i2_s}),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST_F(ConvertTypes, AssumedLayoutsReachTheFile) {
+  const fs::path source = folder_.path() / "in.gguf";
+  auto file = model_with(gguf::kI2_S, {192, 10}, blocks_of(SourceType::i2_s, 192 * 10, 1));
+  file.add("y", gguf::kSTQ1_0, {256, 2}, blocks_of(SourceType::stq1_0, 512, 2));
+  const auto bytes = file.build();
+  std::ofstream(source, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+  const fs::path sources[] = {source};
+  ConvertOptions options;
+  options.layouts = {.i2s_64 = true, .stq_consecutive = true};
+  const auto summary = convert::convert(sources, target(), options);
+  ASSERT_TRUE(summary) << summary.error().message();
+  const importer::Bytes parts[] = {bytes};
+  const auto checkpoint = importer::parse_gguf(parts, options.layouts);
+  ASSERT_TRUE(checkpoint);
+  const auto opened = open_sound(target());
+  expect_same_values(*checkpoint, opened.file, "x");
+  expect_same_values(*checkpoint, opened.file, "y");
+}
+
+TEST_F(ConvertTypes, PlusTwoIsKeptAsQ4WhereAsked) {
+  auto data = blocks_of(SourceType::q2_0, 128 * 40, 3);
+  data[18 * 77 + 2] = std::byte{0xe4};  // 0, 1, 2, 3
+  const auto file = model_with(gguf::kQ2_0, {128, 40}, data);
+  expect_refused(file, ErrorCode::unsupported,
+                 {"'x': row 38", "code 3 (+2)", "--dense q4 keeps its values"});
+  expect_refused(file, ErrorCode::unsupported, {"'x': row 38"}, dense(DenseEncoding::q8));
+  const auto bytes = file.build();
+  const auto source = parse(bytes);
+  ASSERT_TRUE(source) << source.error().message();
+  const auto summary = convert_built(file, dense(DenseEncoding::q4));
+  ASSERT_TRUE(summary) << summary.error().message();
+  EXPECT_EQ(summary->ternary_as_q4, 1u);
+  EXPECT_EQ(summary->narrowed_tensors, 1u);  // the embedding, from q8
+  const auto opened = open_sound(target());
+  EXPECT_EQ(opened.file.find("x")->encoding, Encoding::q4);
+  EXPECT_EQ(opened.file.find("blk.0.attn_q.weight")->encoding, Encoding::t1);
+  expect_same_values(*source, opened.file);
+}
+
+TEST_F(ConvertTypes, TwoScalesInAGroupAreKeptAsQ4WhereAsked) {
+  auto data = blocks_of(SourceType::q2_0, 320 * 40, 3);
+  for (std::size_t b = 0; b < 5 * 40; ++b) {
+    const std::uint16_t scale = b == 5 * 33 + 3 ? 0x2801 : 0x2800;
+    std::memcpy(data.data() + 18 * b, &scale, 2);
+  }
+  const auto file = model_with(gguf::kQ2_0, {320, 40}, data);
+  expect_refused(file, ErrorCode::unsupported,
+                 {"'x': row 33", "two scales in a group of 128", "--dense q4 keeps its values"});
+  const auto bytes = file.build();
+  const auto source = parse(bytes);
+  const auto opened = make(file, dense(DenseEncoding::q4));
+  EXPECT_EQ(opened.file.find("x")->encoding, Encoding::q4);
+  expect_same_values(*source, opened.file);
+}
+
+TEST_F(ConvertTypes, I2sIsRefusedWhereItIsNotTernary) {
+  auto data = blocks_of(SourceType::i2_s, 128 * 3, 3);
+  data[70] = std::byte{0xc0};
+  for (const auto encoding : {DenseEncoding::keep, DenseEncoding::q4}) {
+    expect_refused(model_with(gguf::kI2_S, {128, 3}, data), ErrorCode::unsupported,
+                   {"'x': row 2 holds the code 3, expected"}, dense(encoding));
+  }
+  data = blocks_of(SourceType::i2_s, 128 * 3, 3);
+  const float scale = 0.037109f;
+  std::memcpy(data.data() + 96, &scale, 4);
+  expect_refused(model_with(gguf::kI2_S, {128, 3}, data), ErrorCode::unsupported,
+                 {"'x': its scale is 0.0371089987", "fp16"});
+  const float infinite = HUGE_VALF;
+  std::memcpy(data.data() + 96, &infinite, 4);
+  expect_refused(model_with(gguf::kI2_S, {128, 3}, data), ErrorCode::damaged,
+                 {"'x': row 0", "infinite"});
+}
+
+// ---- dense ----
+
+const TypeCase kDenseTypes[] = {{"Q5_0", gguf::kQ5_0, SourceType::q5_0},
+                                {"Q5_1", gguf::kQ5_1, SourceType::q5_1},
+                                {"Q4_K", gguf::kQ4_K, SourceType::q4_k},
+                                {"Q5_K", gguf::kQ5_K, SourceType::q5_k},
+                                {"Q6_K", gguf::kQ6_K, SourceType::q6_k}};
+
+class DenseTypes : public ConvertTypes, public testing::WithParamInterface<TypeCase> {};
+
+TEST_P(DenseTypes, AreWidenedWithoutLoss) {
+  const auto file = model_with(GetParam().id, {256, 7}, blocks_of(GetParam().type, 256 * 7, 3));
+  const auto bytes = file.build();
+  const auto source = parse(bytes);
+  ASSERT_TRUE(source) << source.error().message();
+  const auto summary = convert_built(file);
+  ASSERT_TRUE(summary) << summary.error().message();
+  EXPECT_EQ(summary->widened_tensors, 1u);
+  EXPECT_EQ(summary->widened_bytes, 4u * 256 * 7);
+  EXPECT_EQ(summary->narrowed_tensors, 0u);
+  const auto opened = open_sound(target());
+  EXPECT_EQ(opened.file.find("x")->encoding, Encoding::f32);
+  expect_same_values(*source, opened.file);
+}
+
+// Scales that are powers of two leave few bits in a product.
+TEST_P(DenseTypes, BecomeF16WhereThatHoldsAll) {
+  auto data = blocks_of(GetParam().type, 256 * 3, 3);
+  const std::size_t block = importer::block_shape(GetParam().type).bytes;
+  const bool q6 = GetParam().type == SourceType::q6_k;
+  const std::uint16_t scale = 0x2c00;  // 2^-4
+  for (std::size_t b = 0; b < data.size() / block; ++b) {
+    std::memcpy(data.data() + b * block + (q6 ? 208 : 0), &scale, 2);
+    if (!q6) std::memcpy(data.data() + b * block + 2, &scale, 2);
+    // The scales of sub-blocks: small ones.
+    for (std::size_t i = 0; q6 && i < 16; ++i) data[b * block + 192 + i] = std::byte{3};
+  }
+  auto file = model_with(GetParam().id, {256, 3}, data);
+  const auto bytes = file.build();
+  const auto source = parse(bytes);
+  ASSERT_TRUE(source) << source.error().message();
+  auto opened = make(file);
+  EXPECT_EQ(opened.file.find("x")->encoding, Encoding::f16);
+  expect_same_values(*source, opened.file);
+  // One block with other scales, in the last row, and it is f32.
+  const std::uint16_t odd = 0x2fff;
+  std::memcpy(file.tensor("x").data.data() + data.size() - block + (q6 ? 208 : 0), &odd, 2);
+  opened = make(file);
+  EXPECT_EQ(opened.file.find("x")->encoding, Encoding::f32);
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, DenseTypes, testing::ValuesIn(kDenseTypes),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+// Values between -1 and 1.
+std::vector<std::byte> some_f32(std::size_t n, std::uint32_t seed) {
+  Random random(seed);
+  std::vector<float> values(n);
+  for (float& value : values) value = static_cast<float>(random.below(1u << 24)) * 0x1p-23f - 1;
+  return gguf::f32_bytes(values);
+}
+
+GgufBuilder dense_model() {
+  auto file = small_model();
+  file.add("f32", gguf::kF32, {64, 3}, some_f32(192, 1));
+  file.add("f32_odd", gguf::kF32, {4, 64}, some_f32(256, 2));
+  file.add("f32_vector", gguf::kF32, {64}, some_f32(64, 3));
+  file.add("bf16", gguf::kBF16, {32, 5}, gguf::some_bytes(320, 5));
+  file.add("f16", gguf::kF16, {32, 5}, gguf::some_bytes(320, 5));
+  file.add("q8_0", gguf::kQ8_0, {96, 2}, gguf::some_bytes(6 * 34, 6));
+  file.add("q4_0", gguf::kQ4_0, {64, 3}, gguf::some_bytes(6 * 18, 7));
+  file.add("q4_1", gguf::kQ4_1, {32, 2, 2}, gguf::some_bytes(4 * 20, 8));
+  file.add("q6_k", gguf::kQ6_K, {256, 2}, blocks_of(SourceType::q6_k, 512, 9));
+  file.add("q5_0_vector", gguf::kQ5_0, {32}, blocks_of(SourceType::q5_0, 32, 9));
+  return file;
+}
+
+struct Narrowing {
+  const char* name;
+  DenseEncoding encoding;
+  std::vector<std::pair<const char*, Encoding>> expected;
+  std::size_t narrowed;
+  double error;  // of values of at most 1
+};
+void PrintTo(const Narrowing& narrowing, std::ostream* out) { *out << narrowing.name; }
+
+class Narrowed : public ConvertTypes, public testing::WithParamInterface<Narrowing> {};
+
+// What would take more bits is narrowed; nothing else changes.
+TEST_P(Narrowed, TakesWhatIsWider) {
+  const auto file = dense_model();
+  const auto bytes = file.build();
+  const auto source = parse(bytes);
+  ASSERT_TRUE(source) << source.error().message();
+  const auto summary = convert_built(file, dense(GetParam().encoding));
+  ASSERT_TRUE(summary) << summary.error().message();
+  EXPECT_EQ(summary->narrowed_tensors, GetParam().narrowed);
+  const auto opened = open_sound(target());
+  for (const auto& [name, encoding] : GetParam().expected) {
+    EXPECT_EQ(opened.file.find(name)->encoding, encoding) << name;
+  }
+  for (const char* name : {"f32_odd", "f32_vector", "q4_0", "q4_1", "q5_0_vector",
+                           "blk.0.attn_norm.weight", "blk.0.attn_q.weight"}) {
+    expect_same_values(*source, opened.file, name);
+  }
+  EXPECT_EQ(opened.file.find("q4_1")->flags, format::kFlagMinimum);
+  EXPECT_EQ(opened.file.find("blk.0.attn_q.weight")->encoding, Encoding::t1);
+  const format::TensorRecord& record = *opened.file.find("f32");
+  const auto& values = file.tensors[3].data;
+  ASSERT_EQ(file.tensors[3].name, "f32");
+  double largest = 0;
+  for (std::uint64_t row = 0; row < 3; ++row) {
+    std::vector<float> stored(64), expected(64);
+    format::decode_row(record.shape(), opened.file.body(record), row, stored.data());
+    std::memcpy(expected.data(), values.data() + 256 * row, 256);
+    for (std::size_t i = 0; i < 64; ++i) {
+      largest = std::max(largest, std::abs(static_cast<double>(stored[i] - expected[i])));
+    }
+  }
+  EXPECT_LE(largest, GetParam().error);
+  EXPECT_GT(largest, 0);
+}
+
+// Errors: half a step of an fp16 number below 1; of 1/127; of 1/8, and as much again where the end
+// of the short side is cut off. A scale errs by 2^-11 of itself, times up to 127 or 8.
+INSTANTIATE_TEST_SUITE_P(Every, Narrowed,
+                         testing::Values(Narrowing{"f16",
+                                                   DenseEncoding::f16,
+                                                   {{"f32", Encoding::f16},
+                                                    {"bf16", Encoding::bf16},
+                                                    {"f16", Encoding::f16},
+                                                    {"q8_0", Encoding::q8},
+                                                    {"q6_k", Encoding::f16}},
+                                                   2,
+                                                   0x1p-12},
+                                         Narrowing{"q8",
+                                                   DenseEncoding::q8,
+                                                   {{"f32", Encoding::q8},
+                                                    {"bf16", Encoding::q8},
+                                                    {"f16", Encoding::q8},
+                                                    {"q8_0", Encoding::q8},
+                                                    {"q6_k", Encoding::q8}},
+                                                   4,
+                                                   0.5 / 127 + 0x1p-11},
+                                         Narrowing{"q4",
+                                                   DenseEncoding::q4,
+                                                   {{"f32", Encoding::q4},
+                                                    {"bf16", Encoding::q4},
+                                                    {"f16", Encoding::q4},
+                                                    {"q8_0", Encoding::q4},
+                                                    {"q6_k", Encoding::q4}},
+                                                   6,  // token_embd too
+                                                   1.0 / 8 + 0x1p-11}),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST_F(ConvertTypes, NarrowingThatLosesNothingIsNotCalledNarrowing) {
+  auto file = small_model();
+  file.add("halves", gguf::kF32, {32, 1}, gguf::f32_bytes(std::vector<float>(32, 0.5f)));
+  const auto summary = convert_built(file, dense(DenseEncoding::f16));
+  ASSERT_TRUE(summary) << summary.error().message();
+  EXPECT_EQ(summary->narrowed_tensors, 0u);
+  EXPECT_EQ(open_sound(target()).file.find("halves")->encoding, Encoding::f16);
+}
+
+TEST_F(ConvertTypes, ValuesBeyondFp16AreRefused) {
+  auto file = small_model();
+  std::vector<float> values(96, 1);
+  values[70] = 65520;
+  file.add("large", gguf::kF32, {32, 3}, gguf::f32_bytes(values));
+  expect_refused(file, ErrorCode::unsupported, {"'large': row 2", "too large for f16", "65504"},
+                 dense(DenseEncoding::f16));
+  EXPECT_TRUE(convert_built(file, dense(DenseEncoding::q8)));
+  fs::remove(target());
+  values[70] = 1e9f;
+  file.tensor("large").data = gguf::f32_bytes(values);
+  expect_refused(file, ErrorCode::unsupported, {"'large': row 2", "too large for q8"},
+                 dense(DenseEncoding::q8));
+}
+
+// A probe is about the values that are stored, so a narrowed tensor must not fail its own.
+TEST_F(ConvertTypes, RotatedMatricesCanBeNarrowed) {
+  auto file = small_model();
+  file.set("prism.hadamard.version", gguf::u32(1));
+  file.set("prism.hadamard.block_size", gguf::u32(64));
+  file.set("prism.hadamard.transform", gguf::text("normalized-sylvester-walsh-hadamard"));
+  file.set("prism.hadamard.axis", gguf::text("input-last-dimension"));
+  file.set("prism.hadamard.sign_mode", gguf::text("identity"));
+  file.set("prism.hadamard.weight_names", gguf::texts({"blk.0.ffn_up.weight"}));
+  file.set("prism.hadamard.inverse_weight_names", gguf::texts({}));
+  file.add("blk.0.ffn_up.weight", gguf::kF32, {128, 40}, some_f32(128 * 40, 5));
+  for (const auto encoding :
+       {DenseEncoding::keep, DenseEncoding::f16, DenseEncoding::q8, DenseEncoding::q4}) {
+    const auto opened = make(file, dense(encoding));
+    EXPECT_GE(opened.file.rotation_probes().size(), 4u);
+  }
+}
+
+// ---- the quantisers ----
+
+struct Quantiser {
+  const char* name;
+  bool (*quantize)(std::span<const float>, std::byte*);
+  Encoding encoding;
+  std::size_t bytes;
+  int low, high;  // codes, as multiples of the scale
+};
+void PrintTo(const Quantiser& quantiser, std::ostream* out) { *out << quantiser.name; }
+
+class Quantise : public testing::TestWithParam<Quantiser> {
+ protected:
+  std::vector<float> round_trip(const std::vector<float>& values) const {
+    std::vector<std::byte> blocks(values.size() / 32 * GetParam().bytes);
+    EXPECT_TRUE(GetParam().quantize(values, blocks.data()));
+    std::memcpy(&scale_, blocks.data(), 2);
+    const format::Shape shape = {GetParam().encoding, 0, format::ScaleKind::none, 1, values.size()};
+    std::vector<float> stored(values.size());
+    format::decode_row(shape, blocks, 0, stored.data());
+    return stored;
+  }
+  mutable std::uint16_t scale_ = 0;
+};
+
+TEST_P(Quantise, TakesTheNearestCode) {
+  Random random(1);
+  for (int n = 0; n < 200; ++n) {
+    const float spread = std::exp2(static_cast<float>(random.below(30)) - 20);
+    std::vector<float> values(32);
+    for (float& value : values) {
+      value = (static_cast<float>(random.below(1u << 24)) * 0x1p-23f - 1) * spread;
+    }
+    const auto stored = round_trip(values);
+    const float scale = f16_to_f32(scale_);
+    for (std::size_t i = 0; i < 32; ++i) {
+      const float error = std::abs(stored[i] - values[i]);
+      for (int code = GetParam().low; code <= GetParam().high; ++code) {
+        ASSERT_LE(error, std::abs(static_cast<float>(code) * scale - values[i]) * 1.0001f)
+            << "value " << values[i] << " scale " << scale << " code " << code;
+      }
+    }
+  }
+}
+
+TEST_P(Quantise, KeepsWhatItsCodesHold) {
+  for (const float scale : {1.0f, -0.375f, 0x1p-20f}) {
+    std::vector<float> values(64);
+    for (std::size_t i = 0; i < 64; ++i) {
+      const int range = GetParam().high - GetParam().low + 1;
+      const int code = GetParam().low + static_cast<int>(i % 32) * 5 % range;
+      values[i] = static_cast<float>(code) * scale;
+    }
+    values[0] = values[32] = static_cast<float>(GetParam().low) * scale;
+    EXPECT_EQ(round_trip(values), values);
+  }
+  const std::vector<float> zeros(32);
+  EXPECT_EQ(round_trip(zeros), zeros);
+  const std::vector<float> tiny(32, 1e-30f);  // below every scale
+  EXPECT_EQ(round_trip(tiny), zeros);
+}
+
+TEST_P(Quantise, RefusesAnInfiniteScale) {
+  std::vector<std::byte> block(2 * GetParam().bytes);
+  std::vector<float> values(64, 1);
+  values[40] = -65519.0f * 127;
+  EXPECT_EQ(GetParam().quantize(values, block.data()), GetParam().encoding == Encoding::q8);
+  values[40] = -65520.0f * 127;
+  EXPECT_FALSE(GetParam().quantize(values, block.data()));
+  values[40] = 65519.0f * 8;
+  EXPECT_TRUE(GetParam().quantize(values, block.data()));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Every, Quantise,
+    testing::Values(Quantiser{"q8", convert::quantize_q8, Encoding::q8, 34, -127, 127},
+                    Quantiser{"q4", convert::quantize_q4, Encoding::q4, 18, -8, 7}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+}  // namespace
+}  // namespace tsq
