@@ -115,13 +115,14 @@ TEST(Vocabulary, KnowsItsPreTokenizers) {
         std::pair{"llama-bpe", PreTokenizer::llama_bpe},
         std::pair{"llama3", PreTokenizer::llama_bpe},
         std::pair{"llama-v3", PreTokenizer::llama_bpe},
-        std::pair{"falcon3", PreTokenizer::llama_bpe}}) {
+        std::pair{"falcon3", PreTokenizer::llama_bpe}, std::pair{"qwen35", PreTokenizer::qwen35}}) {
     auto file = sample();
     file.set("tokenizer.ggml.pre", gguf::text(name));
     const auto bytes = file.build();
     const auto checkpoint = parse(bytes);
     ASSERT_TRUE(checkpoint && checkpoint->vocabulary) << name;
     EXPECT_EQ(checkpoint->vocabulary->pre_tokenizer, expected) << name;
+    EXPECT_EQ(checkpoint->vocabulary->nfc, std::string_view(name).starts_with("qwen")) << name;
   }
 }
 
@@ -167,7 +168,7 @@ TEST(Vocabulary, UnsupportedTokenizersLeaveTheModel) {
           "'llama'"));
   EXPECT_TRUE(
       has(reason_without([](auto& f) { f.set("tokenizer.ggml.pre", gguf::text("gpt-4o")); }),
-          "'gpt-4o' is not supported, gpt-2 gpt2 smollm qwen2 llama-bpe"));
+          "'gpt-4o' is not supported, gpt-2 gpt2 smollm qwen2 qwen35 llama-bpe"));
   EXPECT_TRUE(
       has(reason_without([](auto& f) { f.set("tokenizer.ggml.pre", gguf::text("default")); }),
           "'default'"));

@@ -109,6 +109,7 @@ TEST(TokenizerSection, GivesBackWhatWasBuilt) {
   EXPECT_TRUE(view->add_bos());
   EXPECT_FALSE(view->add_eos());
   EXPECT_FALSE(view->whole_pieces());
+  EXPECT_FALSE(view->nfc());
 }
 
 TEST(TokenizerSection, Flags) {
@@ -127,6 +128,10 @@ TEST(TokenizerSection, Flags) {
   v.whole_pieces = true;
   EXPECT_EQ(flags_of(v), 7u);
   EXPECT_TRUE(OpenedTokenizer(v).view.whole_pieces());
+  EXPECT_FALSE(OpenedTokenizer(v).view.nfc());
+  v.nfc = true;
+  EXPECT_EQ(flags_of(v), 15u);
+  EXPECT_TRUE(OpenedTokenizer(v).view.nfc());
 }
 
 TEST(TokenizerSection, LiesAsFormatMdSays) {
@@ -205,8 +210,8 @@ TEST(TokenizerSection, OneWrongField) {
   const WrongField kFields[] = {
       {0, 2, "model is 2, expected 1", ErrorCode::unsupported},
       {4, 0, "pre-tokenizer is 0, expected 1", ErrorCode::unsupported},
-      {4, 5, "pre-tokenizer is 5, expected 1", ErrorCode::unsupported},
-      {8, 8, "flags are 0x8, only those in 0x7 are"},
+      {4, 6, "pre-tokenizer is 6, expected 1", ErrorCode::unsupported},
+      {8, 16, "flags are 0x10, only those in 0xf are"},
       {8, 0x80000000, "flags are 0x80000000"},
       {12, 8, "8 tokens, the model has a vocabulary of 9"},
       {12, 0xffffffff, "4294967295 tokens, the model has"},

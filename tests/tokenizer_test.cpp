@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "tokenizer/byte_alphabet.h"
 #include "tokenizer/make.h"
+#include "tokenizer/nfc.h"
 #include "tokenizer/pretokenize.h"
 #include "tokenizer_files.h"
 
@@ -29,7 +30,8 @@ struct Named {
 constexpr Named kPreTokenizers[] = {{PreTokenizer::gpt2, "gpt-2"},
                                     {PreTokenizer::smollm, "smollm"},
                                     {PreTokenizer::qwen2, "qwen2"},
-                                    {PreTokenizer::llama_bpe, "llama-bpe"}};
+                                    {PreTokenizer::llama_bpe, "llama-bpe"},
+                                    {PreTokenizer::qwen35, "qwen35"}};
 
 constexpr EncodeOptions kParseSpecial = {.parse_special = true};
 
@@ -64,6 +66,24 @@ TEST_P(GoldenTest, TokensOfHuggingFace) {
     const auto special = golden.contains("special") ? golden["special"].get<Tokens>() : ids;
     EXPECT_EQ(encode(opened.tokenizer, text, kParseSpecial), special);
   }
+}
+
+TEST_P(GoldenTest, TokensAfterNfc) {
+  Vocabulary v = trained_vocabulary(GetParam().kind);
+  v.nfc = true;
+  const OpenedTokenizer opened(v);
+  const auto entries = read_json("golden.json")["entries"];
+  int changed = 0;
+  for (const auto& entry : entries) {
+    if (!entry.contains("text")) continue;
+    SCOPED_TRACE(entry.dump());
+    const auto& golden = entry[GetParam().name];
+    const bool has_nfc = golden.contains("nfc");
+    changed += has_nfc;
+    EXPECT_EQ(encode(opened.tokenizer, entry["text"].get<std::string>()),
+              golden[has_nfc ? "nfc" : "ids"].get<Tokens>());
+  }
+  EXPECT_EQ(changed, 3);
 }
 
 TEST_P(GoldenTest, PiecesOfHuggingFace) {
@@ -142,6 +162,29 @@ TEST(Bpe, MergesByDefinition) {
       EXPECT_EQ(encode(opened.tokenizer, piece), merged_by_definition(opened.view, piece)) << piece;
     }
   }
+}
+
+TEST(Nfc, AsPythonAndHuggingFaceHaveIt) {
+  const auto entries = read_json("nfc.json")["entries"];
+  ASSERT_GE(entries.size(), 200u);
+  for (const auto& entry : entries) {
+    const auto text = entry[0].get<std::string>(), expected = entry[1].get<std::string>();
+    EXPECT_EQ(to_nfc(text), expected) << entry;
+    EXPECT_EQ(to_nfc(expected), expected) << entry;
+    EXPECT_TRUE(may_need_nfc(text) || text == expected) << entry;
+  }
+  EXPECT_FALSE(may_need_nfc("\u00e9 \u02ff"));
+  EXPECT_EQ(to_nfc(""), "");
+}
+
+// Texts on both sides of a special token, and of a byte that is not UTF-8, do not combine.
+TEST(Nfc, StopsWhereTheTextDoes) {
+  Vocabulary v = byte_vocabulary({{"<t>", TokenType::user_defined}});
+  v.nfc = true;
+  const OpenedTokenizer opened(v);
+  EXPECT_EQ(encode(opened.tokenizer, "e\u0301"), (Tokens{0xc3, 0xa9}));
+  EXPECT_EQ(encode(opened.tokenizer, "e<t>\u0301"), (Tokens{'e', 256, 0xcc, 0x81}));
+  EXPECT_EQ(encode(opened.tokenizer, "e\xff\u0301"), (Tokens{'e', 0xff, 0xcc, 0x81}));
 }
 
 TEST(Tokenizer, WholePieces) {
@@ -321,6 +364,11 @@ std::vector<std::string> long_texts() {
           repeat("'", 200000),
           repeat("\xff", 200000),
           repeat("a\xff", 100000),
+          repeat("\u0301", 131072),
+          repeat("\u0301\u0323", 131072),  // in the other order when normalised
+          repeat("a\u0301", 100000),
+          repeat("\U0001f468\u200d", 50000),
+          repeat("\u1100\u1161\u11a7", 50000),
           repeat("<", 200000)};
 }
 
@@ -347,13 +395,16 @@ void expect_fully_merged(const OpenedTokenizer& opened, const Splitter& splitter
 
 void encode_long_texts() {
   for (const auto& [kind, name] : kPreTokenizers) {
-    const OpenedTokenizer opened(trained_vocabulary(kind));
+    Vocabulary vocabulary = trained_vocabulary(kind);
+    vocabulary.nfc = kind == PreTokenizer::qwen35;
+    const OpenedTokenizer opened(vocabulary);
     const auto interpreter = Splitter::create(kind, /*jit=*/false);
     ASSERT_TRUE(interpreter);
     for (const std::string& text : long_texts()) {
       SCOPED_TRACE(std::string(name) + ": " + std::to_string(text.size()) + " bytes, " +
                    text.substr(0, 3));
-      expect_fully_merged(opened, *interpreter, text, encode(opened.tokenizer, text));
+      const std::string expected = vocabulary.nfc && utf8_is_valid(text) ? to_nfc(text) : text;
+      expect_fully_merged(opened, *interpreter, expected, encode(opened.tokenizer, text));
     }
   }
 }

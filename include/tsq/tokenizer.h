@@ -36,8 +36,10 @@ class Tokenizer {
   // The tokens of any bytes; UTF-8 is expected, not required: a byte outside it becomes the token
   // of that byte, so that decode() gives every text back. A vocabulary may lack a byte (SmolLM2's
   // lacks 21, none of them printable): it becomes the unknown token or, where there is none or that
-  // is a control token, it is left out, as Hugging Face's tokenizers do. Time grows with the length
-  // of the text. Errors: invalid_argument for a text of 4 GiB or more; out_of_memory.
+  // is a control token, it is left out, as Hugging Face's tokenizers do. Some models (qwen2,
+  // qwen35) want the text in Unicode's form C: it is brought into it first, and decode() gives that
+  // back. Time grows with the length of the text. Errors: invalid_argument for a text of 4 GiB or
+  // more; out_of_memory.
   Result<std::vector<Token>> encode(std::string_view text, const EncodeOptions& options = {}) const;
 
   // The bytes of the tokens, one after another: UTF-8 if the tokens came from it and none is

@@ -25,8 +25,8 @@ struct SectionHeader {
 };
 static_assert(sizeof(SectionHeader) == 64);
 
-constexpr std::uint32_t kFlagAddBos = 1, kFlagAddEos = 2, kFlagWholePieces = 4;
-constexpr std::uint32_t kFlags = kFlagAddBos | kFlagAddEos | kFlagWholePieces;
+constexpr std::uint32_t kFlagAddBos = 1, kFlagAddEos = 2, kFlagWholePieces = 4, kFlagNfc = 8;
+constexpr std::uint32_t kFlags = kFlagAddBos | kFlagAddEos | kFlagWholePieces | kFlagNfc;
 constexpr std::uint32_t kMaxTokens = 0x7fffffff;  // ids are int32 to the library's users
 constexpr std::uint32_t kMaxMerges = 0x3fffffff;  // twice as many slots still are a u32
 constexpr std::uint32_t kMaxSpecialBytes = 1024;  // finding one may cost this much a byte of text
@@ -140,11 +140,12 @@ Result<void> check_header(const SectionHeader& h, std::uint32_t vocab_size) {
                   h.model);
   }
   if (h.pre_tokenizer < static_cast<std::uint32_t>(PreTokenizer::gpt2) ||
-      h.pre_tokenizer > static_cast<std::uint32_t>(PreTokenizer::llama_bpe)) {
-    return errorf(ErrorCode::unsupported,
-                  "tokenizer: pre-tokenizer is %u, expected 1 (gpt2), 2 (smollm), 3 (qwen2) or 4 "
-                  "(llama-bpe)",
-                  h.pre_tokenizer);
+      h.pre_tokenizer > static_cast<std::uint32_t>(PreTokenizer::qwen35)) {
+    return errorf(
+        ErrorCode::unsupported,
+        "tokenizer: pre-tokenizer is %u, expected 1 (gpt2), 2 (smollm), 3 (qwen2), 4 (llama-bpe) "
+        "or 5 (qwen35)",
+        h.pre_tokenizer);
   }
   if ((h.flags & ~kFlags) != 0) {
     return damaged("tokenizer: flags are 0x%x, only those in 0x%x are defined", h.flags, kFlags);
@@ -220,7 +221,7 @@ Result<std::vector<std::byte>> build_tokenizer_section(const Vocabulary& v) {
   header.model = static_cast<std::uint32_t>(v.model);
   header.pre_tokenizer = static_cast<std::uint32_t>(v.pre_tokenizer);
   header.flags = (v.add_bos ? kFlagAddBos : 0) | (v.add_eos ? kFlagAddEos : 0) |
-                 (v.whole_pieces ? kFlagWholePieces : 0);
+                 (v.whole_pieces ? kFlagWholePieces : 0) | (v.nfc ? kFlagNfc : 0);
   header.n_tokens = static_cast<std::uint32_t>(v.tokens.size());
   header.n_merges = static_cast<std::uint32_t>(v.merges.size());
   header.n_special = static_cast<std::uint32_t>(special.size());
@@ -299,6 +300,7 @@ Result<TokenizerView> TokenizerView::parse(std::span<const std::byte> section,
   view.add_bos_ = (h.flags & kFlagAddBos) != 0;
   view.add_eos_ = (h.flags & kFlagAddEos) != 0;
   view.whole_pieces_ = (h.flags & kFlagWholePieces) != 0;
+  view.nfc_ = (h.flags & kFlagNfc) != 0;
 
   if (const auto checked = check_text(view.text_offsets_, h.text_bytes); !checked) {
     return checked.error();

@@ -28,7 +28,13 @@ constexpr bool is_special(TokenType type) {
   return type == TokenType::control || type == TokenType::user_defined;
 }
 enum class TokenizerModel : std::uint32_t { byte_bpe = 1 };
-enum class PreTokenizer : std::uint32_t { gpt2 = 1, smollm = 2, qwen2 = 3, llama_bpe = 4 };
+enum class PreTokenizer : std::uint32_t {
+  gpt2 = 1,
+  smollm = 2,
+  qwen2 = 3,
+  llama_bpe = 4,
+  qwen35 = 5
+};
 
 inline constexpr std::uint32_t kNoToken = 0xffffffff;
 
@@ -46,6 +52,7 @@ struct Vocabulary {
   std::vector<std::uint32_t> end_tokens;  // every token that ends a turn: eos, eot ...
   bool add_bos = false;
   bool add_eos = false;
+  bool nfc = false;           // text is brought into Unicode's form C first
   bool whole_pieces = false;  // a piece that is a token is not made by merges
 };
 
@@ -91,6 +98,7 @@ class TokenizerView {
   std::uint32_t padding() const { return padding_; }
   bool add_bos() const { return add_bos_; }
   bool add_eos() const { return add_eos_; }
+  bool nfc() const { return nfc_; }
   bool whole_pieces() const { return whole_pieces_; }
 
  private:
@@ -99,7 +107,7 @@ class TokenizerView {
   TokenizerModel model_ = TokenizerModel::byte_bpe;
   PreTokenizer pre_tokenizer_ = PreTokenizer::gpt2;
   std::uint32_t bos_ = kNoToken, eos_ = kNoToken, unknown_ = kNoToken, padding_ = kNoToken;
-  bool add_bos_ = false, add_eos_ = false, whole_pieces_ = false;
+  bool add_bos_ = false, add_eos_ = false, whole_pieces_ = false, nfc_ = false;
   std::span<const std::uint32_t> text_offsets_, merges_, string_slots_, merge_slots_, special_,
       end_;
   std::span<const std::uint8_t> types_;

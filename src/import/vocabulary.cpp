@@ -31,12 +31,14 @@ struct Pre {
   PreTokenizer kind;
   bool adds_bos = false;  // where the file does not say
   bool whole_pieces = false;
+  bool nfc = false;
 };
 constexpr Pre kPres[] = {
     {"gpt-2", PreTokenizer::gpt2},
     {"gpt2", PreTokenizer::gpt2},
     {"smollm", PreTokenizer::smollm},
-    {"qwen2", PreTokenizer::qwen2},
+    {"qwen2", PreTokenizer::qwen2, false, false, true},
+    {"qwen35", PreTokenizer::qwen35, false, false, true},
     {"llama-bpe", PreTokenizer::llama_bpe, true, true},
     {"llama3", PreTokenizer::llama_bpe, true, true},
     {"llama-v3", PreTokenizer::llama_bpe, true, true},
@@ -275,6 +277,7 @@ Result<void> read_vocabulary(Checkpoint& checkpoint) {
   const Pre& pre = *find_pre(*metadata.find(kPre)->as_string());
   vocabulary.pre_tokenizer = pre.kind;
   vocabulary.whole_pieces = pre.whole_pieces;
+  vocabulary.nfc = pre.nfc;
   vocabulary.types = std::move(*types);
   add_tokens(checkpoint, *texts, vocabulary);
   add_merges(checkpoint, *lines, ids_by_text(*texts, vocabulary.types), vocabulary);

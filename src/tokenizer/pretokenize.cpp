@@ -4,9 +4,9 @@
 // stack.
 //
 // The classes are those of Hugging Face tokenizers 0.23.3, compared over every code point. There
-// \p{L} and \p{N} are Unicode 16's, and cutting digits (smollm) goes by Unicode 17; PCRE2 10.42
-// knows Unicode 14, so what came later is written out, and any PCRE2 up to Unicode 16 gives the
-// same tokens. White space is White_Space written out: PCRE2's \s adds U+180E.
+// \p{L}, \p{N} and \p{M} are Unicode 16's, and cutting digits (smollm) goes by Unicode 17;
+// PCRE2 10.42 knows Unicode 14, so what came later is written out, and any PCRE2 up to Unicode 16
+// gives the same tokens. White space is White_Space written out: PCRE2's \s adds U+180E.
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "tokenizer/pretokenize.h"
 
@@ -36,9 +36,14 @@ constexpr char kNumber[] =
     R"(\p{N}\x{10d40}-\x{10d49}\x{116d0}-\x{116e3}\x{11bf0}-\x{11bf9}\x{11f50}-\x{11f59})"
     R"(\x{16130}-\x{16139}\x{16d70}-\x{16d79}\x{1ccf0}-\x{1ccf9}\x{1d2c0}-\x{1d2d3})"
     R"(\x{1e4f0}-\x{1e4f9}\x{1e5f1}-\x{1e5fa})";
+constexpr char kMark[] =
+    R"(\p{M}\x{897}\x{cf3}\x{ece}\x{10d69}-\x{10d6d}\x{10efc}-\x{10eff}\x{11241}\x{113b8}-\x{113c0})"
+    R"(\x{113c2}\x{113c5}\x{113c7}-\x{113ca}\x{113cc}-\x{113d0}\x{113d2}\x{113e1}-\x{113e2})"
+    R"(\x{11f00}-\x{11f01}\x{11f03}\x{11f34}-\x{11f3a}\x{11f3e}-\x{11f42}\x{11f5a}\x{13440})"
+    R"(\x{13447}-\x{13455}\x{1611e}-\x{1612f}\x{1e08f}\x{1e4ec}-\x{1e4ef}\x{1e5ee}-\x{1e5ef})";
 constexpr char kNumberSince17[] = R"(\x{11de0}-\x{11de9}\x{16ff4}-\x{16ff6})";
 
-// In the patterns below S, L and N are the classes above.
+// In the patterns below S, L, N and M are the classes above.
 
 // 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 constexpr char kGpt2[] = "'s|'t|'re|'ve|'m|'ll|'d| ?[L]+| ?[N]+| ?[^SLN]+|[S]+(?![^S])|[S]+";
@@ -58,6 +63,12 @@ constexpr char kLlamaBpe[] =
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\nLN]?[L]+|[N]{1,3}| ?[^SLN]+[\r\n]*"
     "|[S]*[\r\n]+|[S]+(?![^S])|[S]+";
 
+// (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}
+// | ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+constexpr char kQwen35[] =
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\nLN]?[LM]+|[N]| ?[^SLMN]+[\r\n]*"
+    "|[S]*[\r\n]+|[S]+(?![^S])|[S]+";
+
 std::string expand(std::string_view pattern, const std::string& number) {
   std::string expanded;
   for (const char c : pattern) {
@@ -70,6 +81,9 @@ std::string expand(std::string_view pattern, const std::string& number) {
         break;
       case 'N':
         expanded += number;
+        break;
+      case 'M':
+        expanded += kMark;
         break;
       default:
         expanded += c;
@@ -86,6 +100,8 @@ std::string pattern_of(format::PreTokenizer kind) {
       return expand(kSmollm, std::string(kNumber) + kNumberSince17);
     case format::PreTokenizer::llama_bpe:
       return expand(kLlamaBpe, kNumber);
+    case format::PreTokenizer::qwen35:
+      return expand(kQwen35, kNumber);
     case format::PreTokenizer::qwen2:
       break;
   }

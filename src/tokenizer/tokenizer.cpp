@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "tokenizer/bpe.h"
 #include "tokenizer/make.h"
+#include "tokenizer/nfc.h"
 #include "tokenizer/pretokenize.h"
 #include "tokenizer/special.h"
 
@@ -26,12 +27,12 @@ struct Tokenizer::State {
 namespace {
 
 // One call of encode(): a text is cut at special tokens, what lies between at bytes that are not
-// UTF-8, what lies between those by the split pattern. Each part is a text of its own to the next
-// step.
+// UTF-8, what lies between those is normalised and cut by the split pattern. Each part is a text of
+// its own to the next step.
 class Encoder {
  public:
-  Encoder(const Splitter& splitter, const Bpe& bpe, std::vector<Token>& tokens)
-      : splitter_(splitter), bpe_(bpe), tokens_(tokens) {}
+  Encoder(const Splitter& splitter, const Bpe& bpe, bool nfc, std::vector<Token>& tokens)
+      : splitter_(splitter), bpe_(bpe), nfc_(nfc), tokens_(tokens) {}
 
   Result<void> encode(std::string_view text) {
     while (!text.empty()) {
@@ -48,6 +49,11 @@ class Encoder {
 
  private:
   Result<void> encode_utf8(std::string_view text) {
+    std::string normalised;
+    if (nfc_ && may_need_nfc(text)) {
+      normalised = to_nfc(text);
+      text = normalised;
+    }
     pieces_.clear();
     if (const auto done = splitter_.split(text, pieces_); !done) return done;
     for (const std::string_view piece : pieces_) bpe_.encode(piece, scratch_, tokens_);
@@ -56,6 +62,7 @@ class Encoder {
 
   const Splitter& splitter_;
   const Bpe& bpe_;
+  bool nfc_;
   std::vector<Token>& tokens_;
   std::vector<std::string_view> pieces_;
   Bpe::Scratch scratch_;
@@ -91,7 +98,7 @@ Result<std::vector<Token>> Tokenizer::encode(std::string_view text,
   }
   std::vector<Token> tokens;
   if (options.add_special && s.view.add_bos()) tokens.push_back(static_cast<Token>(s.view.bos()));
-  Encoder encoder(s.splitter, s.bpe, tokens);
+  Encoder encoder(s.splitter, s.bpe, s.view.nfc(), tokens);
   std::size_t start = 0;
   for (;;) {
     const auto special = s.special.find(text, start, options.parse_special);

@@ -21,6 +21,9 @@ TEXTS = [
     "1  2   x  ",
     "a\n\n  b\r\n \n\tc!?\n\n",
     " \u0301a\u0301",
+    # marks since 15, 15, 16, 16, 16, by themselves and between letters
+    *(f"{mark} .{mark}{mark} a{mark}b" for mark in "\u0cf3\U0001e08f\u0897\U000113b8\U0001e5ee"),
+    "a\u0489 \u20e3! \U0001f468\u200d\U0001f469\ufe0f",
 ]
 
 

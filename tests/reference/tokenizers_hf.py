@@ -15,6 +15,9 @@ QWEN2 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{
 
 # The pattern in the tokenizer.json of Llama 3.
 LLAMA_BPE = QWEN2.replace(r"|\p{N}|", r"|\p{N}{1,3}|")
+# The pattern in the tokenizer.json of Qwen3.5: marks go with letters.
+QWEN35 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}"
+          r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 
 
 def split(*patterns):
@@ -29,6 +32,7 @@ PRE_TOKENIZERS = {
     "smollm": lambda: Sequence([Digits(individual_digits=True), ByteLevel(add_prefix_space=False)]),
     "qwen2": lambda: split(QWEN2),
     "llama-bpe": lambda: split(LLAMA_BPE),
+    "qwen35": lambda: split(QWEN35),
 }
 IGNORE_MERGES = ["llama-bpe"]  # model.ignore_merges in its tokenizer.json
 
