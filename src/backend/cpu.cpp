@@ -25,7 +25,8 @@ struct TensorData {
 };
 
 kernels::TernaryMatrix ternary_view(const Weight& w) {
-  return {w.body, w.shape.rows, format::padded_cols(w.shape.encoding, w.shape.cols)};
+  return {w.body, w.shape.rows, format::padded_cols(w.shape.encoding, w.shape.cols),
+          (w.shape.flags & format::kFlagStride16) != 0};
 }
 
 kernels::DenseMatrix dense_view(const Weight& w) {
@@ -94,6 +95,9 @@ class CpuBackend final : public Backend {
             break;
           case Encoding::t1:
             k_.t1_row(ternary_view(table), token, row);
+            break;
+          case Encoding::s34:
+            k_.s34_row(ternary_view(table), token, row);
             break;
           default:
             k_.dense_row(dense_view(table), token, row);
@@ -305,6 +309,9 @@ class CpuBackend final : public Backend {
       case Encoding::t1:
         if (int8) return k_.t1_gemm(ternary_view(w), rows, activations_.q8(), y);
         return k_.t1_gemm_f32(ternary_view(w), rows, activations_.f32(), y);
+      case Encoding::s34:
+        if (int8) return k_.s34_gemm(ternary_view(w), rows, activations_.q8(), y);
+        return k_.s34_gemm_f32(ternary_view(w), rows, activations_.f32(), y);
       default:
         return k_.dense_gemm(dense_view(w), rows, activations_.f32(), y);
     }

@@ -27,7 +27,7 @@ std::vector<std::int8_t> codes_of(const tsq::Weight& w) {
     if (in_block == 0) {
       format::unpack_row_block(w.shape.encoding, cols,
                                w.body + row / format::kRowBlock * block_bytes, block.data(),
-                               scales.data());
+                               scales.data(), w.shape.flags);
     }
     for (std::size_t i = 0; i < cols; ++i) {
       codes.push_back(static_cast<std::int8_t>(block[in_block * padded + i] - 1));
