@@ -281,9 +281,10 @@ TEST(Writer, RefusesWhatTheReaderWouldRefuse) {
   EXPECT_EQ(create_error(c),
             "header: model_name 'a\\x0ab' is not UTF-8 without control characters");
   c = sample_contents();
-  c.tensors[kUp].encoding = Encoding::s34;
+  c.tensors[kUp].activation_quant = ActivationQuant::per_token;
   EXPECT_EQ(create_error(c, ErrorCode::unsupported),
-            "tensor 'blk.0.ffn_up.weight': needs 's34' (feature bit 0), which this build lacks");
+            "tensor 'blk.0.ffn_up.weight': needs 'activations per token' (feature bit 4), which "
+            "this build lacks");
 }
 
 TEST(Writer, RefusesKeysOfOtherSections) {
@@ -458,6 +459,10 @@ TEST(DerivedFields, FollowFromTheTensors) {
   EXPECT_EQ(header_of({{t1, 5, 1}, {t2, 5, 1}, {t2, 9, 0}}, {r32, r16}),
             std::pair(QuantType::ternary_hadamard, 4u));
   EXPECT_EQ(header_of({{t1, 9, 0}}, {r1}), std::pair(QuantType::ternary_hadamard, 0u));
+  EXPECT_EQ(header_of({{q8, 9, kNone}, {s34, 1, kNone}}, {}),
+            std::pair(QuantType::sparse_ternary, 0u));
+  EXPECT_EQ(header_of({{s34, 9, 0}}, {r16}), std::pair(QuantType::sparse_ternary, 4u));
+  EXPECT_EQ(header_of({{s34, 9, 0}, {t1, 1, 0}}, {r16}), std::pair(QuantType::mixed, 4u));
   EXPECT_EQ(header_of({}, {}), std::pair(QuantType::dense, 0u));
 }
 

@@ -61,6 +61,21 @@ std::vector<std::byte> dense_body(const TensorRecord& tensor, std::mt19937& rand
   return body;
 }
 
+// Ternary codes; in s34 each quad holds one 1.
+void fill_codes(const TensorRecord& tensor, std::mt19937& random, std::uint8_t* codes) {
+  if (tensor.encoding != Encoding::s34) {
+    for (std::uint64_t col = 0; col < tensor.cols(); ++col)
+      codes[col] = static_cast<std::uint8_t>(random() % 3);
+    return;
+  }
+  for (std::uint64_t quad = 0; quad < tensor.cols() / 4; ++quad) {
+    const std::uint64_t g = quad / kS34Quads, zero = random() % 4;
+    for (std::size_t p = 0; p < 4; ++p)
+      codes[g * kGroup + s34_input(tensor.flags, quad % kS34Quads, p)] =
+          static_cast<std::uint8_t>(p == zero ? 1 : random() % 2 * 2);
+  }
+}
+
 Result<void> write_ternary(Writer& writer, const TensorRecord& tensor, std::mt19937& random) {
   const std::uint64_t cols = padded_cols(tensor.encoding, tensor.cols()), groups = cols / kGroup;
   std::uint64_t zeros = 0;
@@ -68,15 +83,15 @@ Result<void> write_ternary(Writer& writer, const TensorRecord& tensor, std::mt19
     std::vector<std::uint8_t> codes(kRowBlock * cols, 1);
     std::vector<std::uint16_t> scales(kRowBlock * groups, 0);
     for (std::uint64_t i = 0; i < kRowBlock && first + i < tensor.rows(); ++i) {
-      for (std::uint64_t col = 0; col < tensor.cols(); ++col) {
-        codes[i * cols + col] = static_cast<std::uint8_t>(random() % 3);
-        if (codes[i * cols + col] == 1) ++zeros;
-      }
+      std::uint8_t* const row = codes.data() + i * cols;
+      fill_codes(tensor, random, row);
+      zeros += static_cast<std::uint64_t>(std::count(row, row + tensor.cols(), 1));
       for (std::uint64_t g = 0; g < groups; ++g)
         scales[i * groups + g] = static_cast<std::uint16_t>(0x2c00 + random() % 0x400);
     }
     std::vector<std::byte> block(row_block_bytes(tensor.encoding, tensor.cols()));
-    pack_row_block(tensor.encoding, tensor.cols(), codes.data(), scales.data(), block.data());
+    pack_row_block(tensor.encoding, tensor.cols(), codes.data(), scales.data(), block.data(),
+                   tensor.flags);
     if (auto done = writer.append(block); !done) return done;
   }
   return writer.end_tensor({}, zeros);

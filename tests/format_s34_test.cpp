@@ -1,5 +1,5 @@
-// s34: its codec against blocks written by other programs and against FORMAT.md quad by
-// quad.
+// s34: its codec against blocks written by other programs and against FORMAT.md quad by quad; files
+// that hold it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,7 +8,11 @@
 #include <random>
 
 #include "base/half.h"
+#include "base/hash.h"
 #include "format/encodings.h"
+#include "format/reader.h"
+#include "format/verify.h"
+#include "format_files.h"
 
 namespace tsq::format {
 namespace {
@@ -212,6 +216,146 @@ TEST_P(S34Unit, UnpackAndDecodeRowGiveWhatWasPacked) {
 INSTANTIATE_TEST_SUITE_P(Units, S34Unit, testing::Bool(), [](const auto& unit) {
   return unit.param ? std::string("Stride16") : std::string("Consecutive");
 });
+
+// --- files
+
+// The sample with two tensors more: consecutive quads, 33 rows of 160 inputs, rotated; and stride
+// 16, 2 rows of 192.
+constexpr std::size_t kQuads = kSampleTensors, kStrided = kSampleTensors + 1;
+
+FileContents s34_contents() {
+  FileContents contents = sample_contents();
+  TensorRecord tensor = contents.tensors[kQ];
+  tensor.name = "quads";
+  tensor.encoding = Encoding::s34;
+  contents.tensors.push_back(tensor);
+  tensor.name = "strided";
+  tensor.flags = kFlagStride16;
+  tensor.dims = {192, 2, 1, 1};
+  tensor.input_rotation = kNoRotation;
+  contents.tensors.push_back(tensor);
+  contents.rotation_probes.push_back({.rotation = 0, .tensor = kQuads, .row = 32, .col = 77});
+  return contents;
+}
+
+const Bytes& s34_file() {
+  static const Bytes file = make_file(s34_contents(), sample_token_probe());
+  return file;
+}
+
+TEST(S34File, IsOpenedAndSound) {
+  const auto file = File::parse(s34_file().span());
+  ASSERT_TRUE(file) << file.error().message();
+  EXPECT_EQ(file->header().critical_features, 1u);
+  EXPECT_EQ(file->tensors()[kQuads].body_bytes, 2 * 2 * 704u);
+  EXPECT_EQ(file->tensors()[kStrided].body_bytes, 2 * 704u);
+  EXPECT_EQ(file->tensors()[kQuads].group_size, 128u);
+  EXPECT_EQ(file->tensors()[kQuads].zero_count, 33u * 160 / 4);
+  EXPECT_EQ(file->tensors()[kStrided].zero_count, 2u * 192 / 4);
+  const auto report = verify(*file);
+  ASSERT_TRUE(report);
+  EXPECT_TRUE(report->findings.empty()) << report->findings[0].where;
+}
+
+TEST(S34File, WrongFieldsAreNamed) {
+  const struct {
+    std::size_t tensor, field;
+    std::uint32_t value;
+    const char* message;
+    ErrorCode code = ErrorCode::damaged;
+  } cases[] = {
+      {kQuads, 24, 158,
+       "tensor 'quads': dims[0] is 158, expected a multiple of 4 for s34: a quad is inputs alone "
+       "or padding alone"},
+      {kStrided, 24, 160,
+       "tensor 'strided': dims[0] is 160, expected a multiple of 64 for s34 with stride 16: a quad "
+       "is inputs alone or padding alone"},
+      {kStrided, 12, 6, "tensor 'strided': flags are 0x6, 0x2 is not allowed for s34"},
+      {kQ, 12, 4, "tensor 'blk.0.attn_q.weight': flags are 0x4, 0x4 is not allowed for t2"},
+      {kQuads, 88, 2 * 2 * 704 - 1,
+       "tensor 'quads': body_bytes is 2815, expected 2816 for s34 of 33 rows x 160 inputs"},
+      {kQuads, 20, 64, "tensor 'quads': group_size is 64, expected 128 for s34"},
+      {kQuads, 56, 2,
+       "tensor 'quads': needs 'scales per row' (feature bit 2), which this build lacks",
+       ErrorCode::unsupported},
+      {kQuads, 56, 3,
+       "tensor 'quads': needs 'scales per tensor' (feature bit 3), which this build lacks",
+       ErrorCode::unsupported},
+  };
+  for (const auto& c : cases) {
+    Bytes bytes = copy_of(s34_file().span());
+    put(bytes, record_at(bytes, c.tensor, c.field), c.value);
+    sign(bytes);
+    const auto file = File::parse(bytes.span());
+    ASSERT_FALSE(file) << c.message;
+    EXPECT_EQ(file.error().code(), c.code);
+    EXPECT_EQ(file.error().message(), c.message);
+  }
+  Bytes bytes = copy_of(s34_file().span());
+  put(bytes, 72, std::uint64_t{0});
+  sign(bytes);
+  const auto file = File::parse(bytes.span());
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().message(), "header: critical_features are 0x0, the tensors need 0x1");
+}
+
+// One change of a tensor's body, its digest made right again.
+std::vector<Finding> findings_after(std::size_t tensor, std::size_t offset, std::uint16_t value) {
+  Bytes bytes = copy_of(s34_file().span());
+  const std::size_t body = 65536 + get<std::uint64_t>(bytes, record_at(bytes, tensor, 80));
+  put(bytes, body + offset, value);
+  const std::size_t n = get<std::uint64_t>(bytes, record_at(bytes, tensor, 88));
+  put(bytes, record_at(bytes, tensor, 112), xxh3(bytes.span().subspan(body, n)));
+  sign(bytes);
+  const auto file = File::parse(bytes.span());
+  EXPECT_TRUE(file) << file.error().message();
+  return verify(*file)->findings;
+}
+
+void expect_one(const std::vector<Finding>& findings, const Finding& expected) {
+  ASSERT_EQ(findings.size(), 1u) << expected.where;
+  EXPECT_EQ(findings[0].where, expected.where);
+  EXPECT_EQ(findings[0].found, expected.found);
+  EXPECT_EQ(findings[0].expected, expected.expected);
+}
+
+TEST(S34File, VerifyChecksItsPadding) {
+  const std::string quads = "tensor 'quads': ", strided = "tensor 'strided': ";
+  const char* const what = "padding quads that are not nibble 0, sign 0";
+  // Group 1 of block 0: inputs 160 on are padding, quad 8 there. Its nibble in row 2 is the low one
+  // of byte 64 + 128 + 8, its sign bit 0 of byte 576 + 32 + 1.
+  expect_one(findings_after(kQuads, 704 + 64 + 128 + 8, 0x0001),
+             {quads + what, "1, the first at row 2, input 160", "none"});
+  expect_one(findings_after(kQuads, 704 + 576 + 32 + 1, 0x0001),
+             {quads + what, "1, the first at row 2, input 160", "none"});
+  // Block 1 holds row 32 alone: row 33, quad 1.
+  expect_one(findings_after(kQuads, 2 * 704 + 64 + 4 + 1, 0x0008),
+             {quads + what, "1, the first at row 33, input 4", "none"});
+  // Stride 16: group 1 has inputs 128 to 191; quad 16 starts at input 192. Row 1, high nibble none.
+  expect_one(findings_after(kStrided, 704 + 64 + 2 * 128 + 4, 0x0002),
+             {strided + what, "1, the first at row 1, input 192", "none"});
+  expect_one(findings_after(kStrided, 704 + 64 + 4 * 2 + 1, 0x0f00),
+             {strided + what, "1, the first at row 2, input 130", "none"});
+  expect_one(findings_after(kStrided, 2 * 5, 0x8000),
+             {strided + "scales of padding rows that are not +0", "1, the first at row 5, input 0",
+              "none"});
+  expect_one(findings_after(kStrided, 704 + 2, 0x7c00),
+             {strided + "scales or values that are infinite or not a number",
+              "1, the first at row 1, input 128", "none"});
+}
+
+TEST(S34File, VerifyChecksTheZeroCount) {
+  for (const auto& [tensor, name, count] :
+       {std::tuple{kQuads, "quads", 1320u}, {kStrided, "strided", 96u}}) {
+    Bytes bytes = copy_of(s34_file().span());
+    put(bytes, record_at(bytes, tensor, 72), std::uint64_t{count - 1});
+    sign(bytes);
+    const auto file = File::parse(bytes.span());
+    ASSERT_TRUE(file);
+    expect_one(verify(*file)->findings, {std::string("tensor '") + name + "': weights that are 0",
+                                         std::to_string(count), std::to_string(count - 1)});
+  }
+}
 
 }  // namespace
 }  // namespace tsq::format

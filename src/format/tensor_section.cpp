@@ -94,6 +94,11 @@ Result<void> check_dims(const TensorRecord& tensor) {
                      tensor.dims[0], tensor.dims[1], tensor.dims[2], tensor.dims[3]);
     product = *next;
   }
+  const std::uint64_t unit = (tensor.flags & kFlagStride16) != 0 ? 64 : 4;
+  if (tensor.encoding == Encoding::s34 && tensor.dims[0] % unit != 0)
+    return damaged("dims[0] is %" PRIu64 ", expected a multiple of %" PRIu64
+                   " for s34%s: a quad is inputs alone or padding alone",
+                   tensor.dims[0], unit, unit == 64 ? " with stride 16" : "");
   if (const std::uint32_t expected = group_size(tensor.shape()); tensor.group_size != expected)
     return damaged("group_size is %u, expected %u for %s", tensor.group_size, expected,
                    encoding_name(tensor.encoding));

@@ -101,6 +101,7 @@ class TensorCheck {
     report_tally(unused_codes_, "bytes with a code that stands for no weight", "none");
     report_tally(infinite_, "scales or values that are infinite or not a number", "none");
     report_tally(padding_weights_, "padding weights that are not 0", "none");
+    report_tally(padding_quads_, "padding quads that are not nibble 0, sign 0", "none");
     report_tally(padding_scales_, "scales of padding rows that are not +0", "none");
     if (is_ternary(tensor_.encoding) && zeros_ != tensor_.zero_count)
       findings.push_back({where + ": weights that are 0", stringf("%" PRIu64, zeros_),
@@ -168,8 +169,28 @@ class TensorCheck {
     return stringf("byte %zu of its body", static_cast<std::size_t>(byte - body_.data()));
   }
 
+  // Every quad holds one 0, so only padding can be wrong.
+  void check_s34_group(const std::byte* group, std::uint64_t g) {
+    check_scales(group, g);
+    const std::uint64_t rows = std::min<std::uint64_t>(kRowBlock, tensor_.rows() - row_);
+    const std::uint64_t cols = std::min<std::uint64_t>(kGroup, tensor_.cols() - g * kGroup);
+    zeros_ += rows * (cols / 4);
+    if (rows == kRowBlock && cols == kGroup) return;
+    for (std::uint64_t i = 0; i < kRowBlock; ++i) {
+      for (std::size_t q = 0; q < kS34Quads; ++q) {
+        const std::uint64_t col = s34_input(tensor_.flags, q, 0);
+        if ((i >= rows || col >= cols) && s34_quad_at(group, i, q) != 0)
+          padding_quads_.add([&] { return place(row_ + i, g * kGroup + col); });
+      }
+    }
+  }
+
   void check_row_block(const std::byte* block) {
     const std::uint64_t groups = padded_cols(tensor_.encoding, tensor_.cols()) / kGroup;
+    if (tensor_.encoding == Encoding::s34) {
+      for (std::uint64_t g = 0; g < groups; ++g) check_s34_group(block + kS34GroupBytes * g, g);
+      return;
+    }
     const std::byte* at = block;
     for (std::uint64_t first = 0; first < groups;) {
       if (tensor_.encoding == Encoding::t2) {
@@ -253,7 +274,7 @@ class TensorCheck {
   std::uint64_t row_ = 0;
   std::uint64_t zeros_ = 0;
   Xxh3Stream digest_;
-  Tally unused_codes_, infinite_, padding_weights_, padding_scales_;
+  Tally unused_codes_, infinite_, padding_weights_, padding_quads_, padding_scales_;
 };
 
 void check_gap(const File& file, std::uint64_t first, std::uint64_t end, const std::string& where,
