@@ -138,6 +138,8 @@ class Usage(CliTest):
             ("convert: SRC is required", "convert", "-o", "x"),
             ("convert: --output is required", "convert", "x.gguf"),
             ("convert: .*--encoding.*auto,t1,t2", "convert", "x", "-o", "y", "--encoding", "t3"),
+            ("convert: .*--dense.*keep,f16,q8,q4", "convert", "x", "-o", "y", "--dense", "q5"),
+            ("convert: .*--assume-layout.*i2s-64", "convert", "x", "-o", "y", "--assume-layout=i2"),
             ("inspect: MODEL is required", "inspect"),
             ("verify: MODEL is required", "verify"),
             ("perplexity: --file is required", "perplexity"),
@@ -146,7 +148,7 @@ class Usage(CliTest):
             with self.subTest(arguments):
                 self.assert_refuses(USAGE, message, *arguments)
 
-    def test_bad_sampling_is_refused_before_anything_is_opened(self):
+    def test_bad_sampling(self):
         for message, *arguments in [
             ("temperature is -1, expected 0", "--temp", "-1"),
             ("temperature is nan", "--temp", "nan"),
@@ -157,15 +159,14 @@ class Usage(CliTest):
             ("repeat-last-n is -1, expected", "--repeat-last-n", "-1"),
         ]:
             with self.subTest(arguments):
-                self.assert_refuses(USAGE, message, "run", "-m", "absent.tsq", "-p", "x",
-                                    *arguments)
+                self.assert_refuses(USAGE, message, "run", "-m", self.model, "-p", "x", *arguments)
 
     def test_what_is_documented_but_not_built_is_refused_by_name(self):
         for command, arguments in [
             ("run", ["-cnv"]), ("run", ["-sys", "be brief"]), ("run", ["-ngl", "99"]),
             ("run", ["-ngl=99"]), ("run", ["--repack", "t2"]), ("run", ["--check-hadamard"]),
             ("run", ["--dtype", "ternary-bonsai"]), ("run", ["--adapter=hadamard-r64"]),
-            ("convert", ["--ternarize"]), ("convert", ["--dense", "q8"]),
+            ("convert", ["--ternarize"]), ("convert", ["--rle-threshold", "0.28"]),
             ("convert", ["--residual-ratio", "0.01"]), ("convert", ["--hadamard-order", "64"]),
             ("perplexity", ["--kl-base", "x"]),
         ]:
@@ -275,6 +276,14 @@ class Convert(CliTest):
             self.assert_succeeds(self.convert(SOURCE, "-o", target, "--encoding", encoding))
             sizes[encoding] = target.stat().st_size
         self.assertEqual(sizes["auto"], sizes["t1"])
+
+    def test_dense_matrices_may_be_rounded(self):
+        source, target = MODELS / "llama_tied.gguf", self.folder / "a.tsq"
+        self.assert_succeeds(self.convert(source, "-o", target))
+        exact = target.stat().st_size
+        done = self.assert_succeeds(self.convert(source, "-o", target, "--dense", "q8"))
+        self.assertRegex(done.out, r"(?m)^rounded +\d+ dense tensors, to q8 as asked$")
+        self.assertLess(target.stat().st_size, exact)
 
     def test_a_random_model_is_refused_unless_allowed(self):
         self.assert_refuses(DAMAGED, f"{SOURCE}: .* no better than chance", "convert", SOURCE, "-o",

@@ -30,8 +30,6 @@ constexpr UnbuiltOption kUnbuiltOptions[] = {
     {"run", "--dtype"},
     {"run", "--check-hadamard"},
     {"convert", "--ternarize"},
-    {"convert", "--dense"},
-    {"convert", "--assume-layout"},
     {"convert", "--bits-ternary"},
     {"convert", "--residual-ratio"},
     {"convert", "--residual-rank"},

@@ -23,6 +23,8 @@ struct Options {
   std::vector<std::string> sources, named_sources;
   std::string target;
   std::string encoding = "auto";
+  std::string dense = "keep";
+  std::vector<std::string> layouts;
   int threads = 0;
   bool no_probe = false;
   bool allow_random = false;
@@ -58,6 +60,37 @@ std::string result_text(const format::File& file, const convert::Summary& summar
   return text;
 }
 
+// What happened to dense values, and to ternary ones that no ternary encoding holds.
+std::string dense_text(const convert::Summary& summary, const std::string& dense) {
+  std::string text;
+  if (summary.widened_tensors > 0)
+    text += stringf("%-13s %zu tensors of other block types, %s as f16 or f32, without loss\n",
+                    "widened", summary.widened_tensors, human_bytes(summary.widened_bytes).c_str());
+  if (summary.narrowed_tensors > 0)
+    text += stringf("%-13s %zu dense tensors, to %s as asked\n", "rounded",
+                    summary.narrowed_tensors, dense.c_str());
+  if (summary.ternary_as_q4 > 0)
+    text += stringf("%-13s %zu ternary tensors that t1 and t2 cannot hold, without loss\n", "as q4",
+                    summary.ternary_as_q4);
+  return text;
+}
+
+convert::ConvertOptions library_options(const Options& options) {
+  convert::ConvertOptions how;
+  if (options.encoding == "t1") how.encoding = convert::TernaryEncoding::t1;
+  if (options.encoding == "t2") how.encoding = convert::TernaryEncoding::t2;
+  if (options.dense == "f16") how.dense = convert::DenseEncoding::f16;
+  if (options.dense == "q8") how.dense = convert::DenseEncoding::q8;
+  if (options.dense == "q4") how.dense = convert::DenseEncoding::q4;
+  for (const std::string& layout : options.layouts) {
+    if (layout == "i2s-64") how.layouts.i2s_64 = true;
+    if (layout == "stq-consecutive") how.layouts.stq_consecutive = true;
+  }
+  how.threads = options.threads > 0 ? std::min(options.threads, usable_threads()) : usable_cores();
+  how.allow_random = options.allow_random;
+  return how;
+}
+
 int convert(const Options& options) {
   if (const auto usable = check_target(options); !usable) return fail(usable.error());
   std::vector<fs::path> sources(options.sources.begin(), options.sources.end());
@@ -65,11 +98,7 @@ int convert(const Options& options) {
   if (sources.empty()) return fail(errorf(ErrorCode::invalid_argument, "convert: SRC is required"));
   ProgressBar bar("convert", ProgressBar::Unit::bytes);
 
-  convert::ConvertOptions how;
-  if (options.encoding == "t1") how.encoding = convert::TernaryEncoding::t1;
-  if (options.encoding == "t2") how.encoding = convert::TernaryEncoding::t2;
-  how.threads = options.threads > 0 ? std::min(options.threads, usable_threads()) : usable_cores();
-  how.allow_random = options.allow_random;
+  auto how = library_options(options);
   how.progress = [&](const convert::Progress& p) {
     bar.update(p.bytes_done, p.bytes_total);
     return true;
@@ -93,7 +122,10 @@ int convert(const Options& options) {
   if (!summary->has_tokenizer) warn("no tokenizer in the file: %s", summary->no_tokenizer.c_str());
   const auto written = format::open(options.target);
   if (!written) return fail(written.error());
-  return print(result_text(written->file, *summary)) ? kSuccess : kFailure;
+  return print(result_text(written->file, *summary) +
+               dense_text(*summary, options.dense))
+             ? kSuccess
+             : kFailure;
 }
 
 }  // namespace
@@ -101,8 +133,8 @@ int convert(const Options& options) {
 void add_convert(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<Options>();
   Options& o = *options;
-  CLI::App* command =
-      app.add_subcommand("convert", "Make a .tsq file of a GGUF, without losing a value");
+  CLI::App* command = app.add_subcommand(
+      "convert", "Make a .tsq file of a GGUF, without losing a value");
   command->add_option("SRC", o.sources, "a GGUF file, or the parts of a split one (also --src)")
       ->type_name("FILE");
   command->add_option("--src", o.named_sources)->group("");
@@ -114,6 +146,19 @@ void add_convert(CLI::App& app, int& exit_code) {
                    "of ternary weights: t1 is smaller, t2 faster [auto: t1]")
       ->check(CLI::IsMember({"auto", "t1", "t2"}))
       ->option_text("auto|t1|t2");
+  command
+      ->add_option(
+          "--dense", o.dense,
+          "round dense matrices to this; q4 also takes, without loss, ternary ones that t1 "
+          "and t2 cannot hold [keep]")
+      ->check(CLI::IsMember({"keep", "f16", "q8", "q4"}))
+      ->option_text("keep|f16|q8|q4");
+  command
+      ->add_option("--assume-layout", o.layouts,
+                   "what the file does not say: how its I2_S or STQ1_0 blocks lie (repeatable)")
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember({"i2s-64", "stq-consecutive"}))
+      ->option_text("i2s-64|stq-consecutive");
   command->add_option("-t,--threads", o.threads, "threads [one a physical core]")->type_name("N");
   command->add_flag("--no-probe", o.no_probe, "do not run the model to store what it says");
   command->add_flag("--allow-random", o.allow_random,
