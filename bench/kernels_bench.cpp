@@ -1,4 +1,4 @@
-// Decode (one column) of t2 and t1 as a share of what the memory can deliver.
+// Decode (one column) of t2, t1 and s34 as a share of what the memory can deliver.
 //
 // Every round times one pass of the kernel over 1 GiB of distinct weights and, right after it, nine
 // readers of the same pages (1, 2 and 4 streams; no prefetch, 2 and 8 KiB ahead) on as many
@@ -197,7 +197,8 @@ int main(int argc, char** argv) {
     const std::string name(isa_name(isa));
     for (const auto& [encoding, gemm, row_block_bytes] :
          {std::tuple("t2", k.t2_gemm, t2_row_block_bytes(kCols / kGroup)),
-          std::tuple("t1", k.t1_gemm, t1_row_block_bytes(kCols / kGroup))}) {
+          std::tuple("t1", k.t1_gemm, t1_row_block_bytes(kCols / kGroup)),
+          std::tuple("s34", k.s34_gemm, s34_row_block_bytes(kCols / kGroup))}) {
       benchmark::RegisterBenchmark((std::string(encoding) + "_decode/" + name).c_str(), decode,
                                    gemm, row_block_bytes)
           ->ArgName("threads")

@@ -76,6 +76,7 @@ int main(int argc, char** argv) {
   write_input(folder / "metadata", make_file(metadata()));
   write_input(folder / "t2", make_file(one_tensor(Encoding::t2, 132)));
   write_input(folder / "t1", make_file(one_tensor(Encoding::t1, 132), sample_token_probe()));
+  write_input(folder / "s34", make_file(one_tensor(Encoding::s34, 132)));
   FileContents with_tokenizer = nothing();
   with_tokenizer.header.vocab_size = 6;
   with_tokenizer.tokenizer = sample_contents().tokenizer;
