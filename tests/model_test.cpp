@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
+#include "base/half.h"
 #include "engine/session_hooks.h"
 #include "kernels/dispatch.h"
 #include "models.h"
@@ -65,6 +67,35 @@ double worst_error(const Model& model, const test::Golden& golden, Activations a
     }
   }
   return worst;
+}
+
+// One weight of the first row one step too large.
+void wrong_weight(const kernels::TernaryMatrix& w, kernels::RowRange rows,
+                  const kernels::F32Matrix& x, kernels::Outputs y) noexcept {
+  kernels::table(kernels::Isa::scalar)->t1_gemm_f32(w, rows, x, y);
+  if (rows.first != 0) return;
+  std::uint16_t scale;
+  std::memcpy(&scale, w.body, sizeof scale);
+  for (std::size_t c = 0; c < x.n; ++c) {
+    y.data[c * y.stride] += f16_to_f32(scale) * x.data[c * x.stride];
+  }
+}
+
+void rope_of_the_other_kind(float* x, const float* cos, const float* sin, std::size_t pairs,
+                            bool neox) noexcept {
+  kernels::table(kernels::Isa::scalar)->rope(x, cos, sin, pairs, !neox);
+}
+
+TEST(F32BoundTest, PlantedDefectsExceedIt) {
+  const std::string file = "qwen3_rot128_wide.ptq1_0.gguf";
+  const test::Golden golden = test::read_golden(file);
+  const Model model = open_model(file);
+  kernels::Kernels weight = *kernels::table(kernels::supported_isas().back()), pairs = weight;
+  weight.t1_gemm_f32 = wrong_weight;
+  pairs.rope = rope_of_the_other_kind;
+  for (const kernels::Kernels* bad : {&weight, &pairs}) {
+    EXPECT_GT(worst_error(model, golden, Activations::f32, {.kernels = bad}), 1e-4);
+  }
 }
 
 // 1e-4: rounding to f32 in two layers stays under 1e-5 (each of some 20 roundings on the path is
@@ -227,10 +258,22 @@ TEST_F(SessionTest, RefusesBadTokensAndOptions) {
   }
   EXPECT_EQ(Session::create(model_, {.context = -1}).error().code(), ErrorCode::invalid_argument);
   EXPECT_EQ(Session::create(model_, {.threads = -1}).error().code(), ErrorCode::invalid_argument);
-  const auto vast = Session::create(model_, {.context = 2'000'000'000});
+  EXPECT_EQ(Session::create(model_, {.context = (1 << 24) + 1}).error().code(),
+            ErrorCode::invalid_argument);
+}
+
+TEST_F(SessionTest, PlansItsContextByTheMemory) {
+  const std::uint64_t per_token = model_.kv_bytes_per_token(false);
+  const SessionHooks small = {.memory = 200 * per_token};  // nine tenths of it are for the cache
+  const auto vast = create_session(model_, {.context = 181}, small);
   ASSERT_FALSE(vast);
   EXPECT_EQ(vast.error().code(), ErrorCode::out_of_memory);
-  EXPECT_NE(vast.error().message().find("at most"), std::string::npos) << vast.error().message();
+  EXPECT_NE(vast.error().message().find("at most 180 tokens fit"), std::string::npos)
+      << vast.error().message();
+  EXPECT_TRUE(create_session(model_, {.context = 180}, small));
+  const auto automatic = create_session(model_, {}, small);
+  ASSERT_TRUE(automatic);
+  EXPECT_EQ(automatic->context(), 180);
 }
 
 TEST_F(SessionTest, CancelledPromptsLeaveNothing) {
@@ -269,7 +312,7 @@ TEST_F(SessionTest, NamesTheLayerOfAnInfiniteActivation) {
       "blk.0.attn_q.weight: an activation of token 0 of the batch is infinite or not a number");
   EXPECT_EQ(int8.position(), 0);
   Session f32 = make_session(model_, Activations::f32, {.kernels = &bad});
-  EXPECT_EQ(f32.append(tokens_).error().code(), ErrorCode::numeric);
+  EXPECT_EQ(f32.append(tokens_).error().message(), failed.error().message());
 }
 
 TEST_F(SessionTest, ManySessionsShareAModel) {

@@ -1,9 +1,12 @@
 #include "base/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -45,6 +48,24 @@ TEST(ThreadPoolTest, JoinsAfterSleeping) {
     pool.run([&](int thread) { values[static_cast<std::size_t>(thread)] = round; });
     EXPECT_EQ(values, std::vector<int>(4, round));
   }
+}
+
+// A process that may not start the threads gets an exception, with those that did start joined.
+TEST(ThreadPoolTest, ThrowsWhereThreadsCannotBeStarted) {
+  const auto start_too_many = [] {
+    const rlimit address_space = {512u << 20, 512u << 20};
+    setrlimit(RLIMIT_AS, &address_space);
+    try {
+      ThreadPool pool(500);
+    } catch (const std::system_error&) {
+      std::_Exit(7);
+    }
+    std::_Exit(0);
+  };
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need the address space
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(start_too_many(), testing::ExitedWithCode(7), "");
+#endif
 }
 
 TEST(ThreadPoolTest, CountsTheProcessors) {

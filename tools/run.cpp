@@ -189,12 +189,12 @@ int run(const Options& options) {
   SamplerOptions sampling = options.sampler;
   sampling.seed =
       options.seed >= 0 ? static_cast<std::uint64_t>(options.seed) : std::random_device()();
-  auto sampler = Sampler::create(sampling);
-  if (!sampler) return fail(sampler.error().at("run"));
   const auto prompt = read_prompt(options);
   if (!prompt) return fail(prompt.error());
   const auto model = load_model(options.engine);
   if (!model) return fail(model.error());
+  auto sampler = Sampler::create(model->vocab_size(), sampling);
+  if (!sampler) return fail(sampler.error().at("run"));
   auto session = create_session(*model, options.engine);
   if (!session) return fail(session.error());
   describe(*model, *session, options.engine);

@@ -12,7 +12,8 @@ namespace tsq {
 class Loader {
  public:
   // Maps the file and checks it: structure, digests of the small sections, rotation probes, and
-  // that the architecture's graph finds every weight it needs. No weight is read or copied here.
+  // that the architecture's graph finds every weight it needs. Weights are mapped, not copied; the
+  // few that the probes name are read.
   // Truncating the file while the model lives ends the process at the next read.
   // Errors: not_found, io, damaged (where, found, expected), unsupported (what is missing).
   Result<Model> load(const std::filesystem::path& path) const;

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string_view>
 
 #include "tsq/tokenizer.h"
@@ -26,10 +25,6 @@ class Model {
 
   // Null where the file has no tokenizer.
   const Tokenizer* tokenizer() const;
-
-  // The mean negative log-likelihood (natural log) of 32 tokens stored when the file was made and
-  // what greedy decoding said after them; nothing where it was left out.
-  bool has_token_probe() const;
 
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;

@@ -24,13 +24,15 @@ struct SamplerOptions {
 // project's own: a seed means the same text on every machine and standard library.
 class Sampler {
  public:
-  // invalid_argument names the option, what was given and what it may be.
-  static Result<Sampler> create(const SamplerOptions& options = {});
+  // For a model's vocabulary. Errors: invalid_argument (an option, with what was given and what it
+  // may be), out_of_memory, unsupported (TSQ_ISA names a level this CPU lacks).
+  static Result<Sampler> create(std::int32_t vocab_size, const SamplerOptions& options = {});
 
-  // The next token for these logits (vocab_size floats, not changed). It is not remembered:
-  // accept() does that, also for a prompt's tokens.
-  Token sample(std::span<const float> logits);
-  void accept(Token token);
+  // The next token for these logits: vocab_size floats, none of them NaN, not changed. It is not
+  // remembered: accept() does that, also for a prompt's tokens. Ids outside the vocabulary are
+  // ignored.
+  Token sample(std::span<const float> logits) noexcept;
+  void accept(Token token) noexcept;
 
   Sampler(Sampler&&) noexcept;
   Sampler& operator=(Sampler&&) noexcept;

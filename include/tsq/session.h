@@ -28,11 +28,13 @@ struct SessionOptions {
 class Session {
  public:
   // The model is borrowed: it must outlive the session. Errors: invalid_argument (a negative
-  // option), out_of_memory (with the largest context that would fit), unsupported (TSQ_ISA names a
+  // option, a context above 2^24), out_of_memory (with the
+  // largest context whose cache would fit), unsupported (TSQ_ISA names a
   // level this CPU lacks).
   static Result<Session> create(const Model& model, const SessionOptions& options = {});
 
-  // Called before each block of a prompt with the tokens done and to do; false cancels.
+  // Called before each block of a prompt with the tokens done and to do; false cancels. What it
+  // throws passes through append(), which then has appended nothing.
   using Progress = std::function<bool(std::int32_t done, std::int32_t total)>;
 
   // Appends the tokens and returns logits, valid until the next call: vocab_size floats after the

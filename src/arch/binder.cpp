@@ -5,6 +5,39 @@
 #include "base/errorf.h"
 
 namespace tsq {
+namespace {
+
+using format::Encoding;
+
+// What the backends have no operation for, though the file may be sound; null: nothing. The reader
+// asks whether a record is understood, this asks whether it can be multiplied by.
+const char* beyond_backends(const format::TensorRecord& t) {
+  if (t.storage != format::StorageEncoding::plain) return "a storage encoding";
+  if (t.output_rotation != format::kNoRotation) return "a rotation of its output side";
+  if (t.residual_bytes != 0) return "a residual";
+  if (t.activation_quant == format::ActivationQuant::per_token) return "activations per token";
+  if (t.scale_kind == format::ScaleKind::per_row) return "scales per row";
+  if (t.scale_kind == format::ScaleKind::per_tensor) return "a scale per tensor";
+  std::uint32_t flags = 0;
+  switch (t.encoding) {
+    case Encoding::f32:
+    case Encoding::f16:
+    case Encoding::bf16:
+    case Encoding::q8:
+    case Encoding::t2:
+    case Encoding::t1:
+      break;
+    case Encoding::q4:
+      flags = format::kFlagMinimum;
+      break;
+    case Encoding::s34:
+      flags = format::kFlagStride16;
+      break;
+  }
+  return (t.flags & ~flags) != 0 ? "a variant of its encoding" : nullptr;
+}
+
+}  // namespace
 
 const format::TensorRecord* Binder::find(const std::string& name, std::uint64_t rows,
                                          std::uint64_t cols) {
@@ -19,6 +52,9 @@ const format::TensorRecord* Binder::find(const std::string& name, std::uint64_t 
         errorf(ErrorCode::damaged,
                "tensor '%s' is [%" PRIu64 ", %" PRIu64 "], expected [%" PRIu64 ", %" PRIu64 "]",
                name.c_str(), tensor->cols(), tensor->rows(), cols, rows);
+  } else if (const char* const what = beyond_backends(*tensor)) {
+    error_ = errorf(ErrorCode::unsupported,
+                    "tensor '%s' has %s, which this build cannot multiply by", name.c_str(), what);
   }
   if (error_) return nullptr;
   bound_.insert(name);

@@ -18,6 +18,10 @@ class Binder {
 
   Weight matrix(const std::string& name, std::uint64_t rows, std::uint64_t cols);
   VectorWeight vector(const std::string& name, std::uint64_t size);
+  // For what a graph finds wrong with a weight's values.
+  void fail(Error error) {
+    if (!error_) error_ = std::move(error);
+  }
   bool has(const std::string& name) const { return file_.find(name) != nullptr; }
 
   // An error if a weight was missing or misshapen (damaged), or if the file holds a tensor that

@@ -3,6 +3,7 @@
 #include <cinttypes>
 #include <cmath>
 #include <numbers>
+#include <optional>
 #include <string>
 
 #include "arch/decoder.h"
@@ -119,6 +120,44 @@ void read_rope(KeyReader& keys, Config& config) {
   }
 }
 
+// Settings of other decoders that change what is computed, and the value that changes nothing.
+struct Setting {
+  const char* key;
+  double harmless;
+};
+constexpr Setting kForeignSettings[] = {
+    {"expert_count", 0},
+    {"logit_scale", 1},
+    {"residual_scale", 1},
+    {"embedding_scale", 1},
+    {"attn_logit_softcapping", 0},
+    {"final_logit_softcapping", 0},
+    {"use_parallel_residual", 0},
+    {"attention.causal", 1},
+    {"attention.scale", 0},
+    {"attention.sliding_window", 0},
+    {"attention.max_alibi_bias", 0},
+    {"attention.clamp_kqv", 0},
+    {"attention.temperature_length", 0},
+    {"rope.scaling.yarn_ext_factor", 1},
+    {"rope.scaling.yarn_log_multiplier", 0},
+    {"rope.scaling.alpha", 0},
+};
+
+void refuse_foreign_settings(KeyReader& keys, const Metadata& metadata) {
+  for (const Setting& setting : kForeignSettings) {
+    const std::string key = keys.prefix() + setting.key;
+    const Value* const value = metadata.find(key);
+    if (value == nullptr) continue;
+    const auto flag = value->as_bool();
+    const auto number = flag ? std::optional<double>(*flag ? 1 : 0) : value->as_f64();
+    if (number && *number == setting.harmless) continue;
+    keys.fail(errorf(ErrorCode::unsupported,
+                     "metadata '%s' is set, and tsq's graph for the architecture has no such thing",
+                     key.c_str()));
+  }
+}
+
 }  // namespace
 
 Result<Config> read_decoder_config(const format::File& file, std::string_view architecture) {
@@ -129,7 +168,7 @@ Result<Config> read_decoder_config(const format::File& file, std::string_view ar
   config.n_layers = keys.size("block_count", 1, 4096);
   config.hidden = keys.size("embedding_length", 1, 1 << 20);
   config.ffn = keys.size("feed_forward_length", 1, 1 << 22);
-  config.context = keys.size("context_length", 1, 1 << 30);
+  config.context = keys.size("context_length", 1, kMaxContext);
   config.n_heads = keys.size("attention.head_count", 1, 1 << 14);
   config.n_kv_heads = keys.size_or("attention.head_count_kv", 1, config.n_heads, config.n_heads);
   config.head_dim = keys.size_or("attention.key_length", 1, 1024, config.hidden / config.n_heads);
@@ -148,6 +187,7 @@ Result<Config> read_decoder_config(const format::File& file, std::string_view ar
                      "to 1024",
                      config.architecture.c_str(), config.head_dim, value_dim));
   }
+  refuse_foreign_settings(keys, file.metadata());
   if (!keys.error()) read_rope(keys, config);
   if (keys.error()) return *keys.error();
   const format::TensorRecord* const embedding = file.find("token_embd.weight");
@@ -155,9 +195,10 @@ Result<Config> read_decoder_config(const format::File& file, std::string_view ar
     return errorf(ErrorCode::damaged, "tensor 'token_embd.weight' is missing");
   }
   config.vocab = embedding->rows();
-  if (config.vocab > 1u << 30) {
+  if (config.vocab != file.header().vocab_size) {
     return errorf(ErrorCode::damaged,
-                  "tensor 'token_embd.weight' has %zu rows, expected at most 2^30", config.vocab);
+                  "tensor 'token_embd.weight' has %zu rows, the header's vocab_size is %" PRIu32,
+                  config.vocab, file.header().vocab_size);
   }
   return config;
 }

@@ -53,6 +53,18 @@ class Decoder : public Graph {
 // The sizes under "<architecture>." in the metadata. Errors name the key.
 Result<Config> read_decoder_config(const format::File& file, std::string_view architecture);
 
+// Reads the configuration, binds the weights, refuses what is left over.
+template <class DecoderGraph>
+Result<std::unique_ptr<Graph>> make_decoder(const format::File& file,
+                                            std::string_view architecture) {
+  auto config = read_decoder_config(file, architecture);
+  if (!config) return config.error();
+  Binder binder(file);
+  std::unique_ptr<Graph> graph = std::make_unique<DecoderGraph>(std::move(*config), binder);
+  if (const auto bound = binder.finish(); !bound) return bound.error();
+  return graph;
+}
+
 // The graphs that registry.cpp lists, one file each.
 Result<std::unique_ptr<Graph>> make_llama(const format::File& file);
 Result<std::unique_ptr<Graph>> make_qwen3(const format::File& file);

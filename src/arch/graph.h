@@ -14,6 +14,9 @@
 
 namespace tsq {
 
+// The most positions of any context: rope_angles() is exact to there.
+inline constexpr std::size_t kMaxContext = std::size_t{1} << 24;
+
 // Sizes of a decoder, read from the metadata and checked against each other.
 struct Config {
   std::string architecture;

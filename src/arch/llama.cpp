@@ -6,6 +6,9 @@
 namespace tsq {
 namespace {
 
+// With positions up to kMaxContext, angles stay below the 2^30 that rope_angles() is made for.
+constexpr float kLeastDivisor = 1.0f / 64;
+
 class Llama final : public Decoder {
  public:
   Llama(Config config, Binder& binder) : Decoder(std::move(config), binder) {
@@ -14,7 +17,14 @@ class Llama final : public Decoder {
       const VectorWeight divisors =
           binder.vector("rope_freqs.weight", config_.rope.frequencies.size());
       for (std::size_t i = 0; i < divisors.values.size(); ++i) {
-        config_.rope.frequencies[i] /= static_cast<double>(divisors.values[i]);
+        const float divisor = divisors.values[i];
+        if (!(divisor >= kLeastDivisor && divisor <= 1e9f)) {
+          binder.fail(errorf(ErrorCode::damaged,
+                             "tensor 'rope_freqs.weight': value %zu is %g, expected %g to 1e9", i,
+                             static_cast<double>(divisor), static_cast<double>(kLeastDivisor)));
+          break;
+        }
+        config_.rope.frequencies[i] /= static_cast<double>(divisor);
       }
     }
   }
@@ -35,12 +45,7 @@ class Llama final : public Decoder {
 }  // namespace
 
 Result<std::unique_ptr<Graph>> make_llama(const format::File& file) {
-  auto config = read_decoder_config(file, "llama");
-  if (!config) return config.error();
-  Binder binder(file);
-  std::unique_ptr<Graph> graph = std::make_unique<Llama>(std::move(*config), binder);
-  if (const auto bound = binder.finish(); !bound) return bound.error();
-  return graph;
+  return make_decoder<Llama>(file, "llama");
 }
 
 }  // namespace tsq

@@ -34,12 +34,7 @@ class Qwen3 final : public Decoder {
 }  // namespace
 
 Result<std::unique_ptr<Graph>> make_qwen3(const format::File& file) {
-  auto config = read_decoder_config(file, "qwen3");
-  if (!config) return config.error();
-  Binder binder(file);
-  std::unique_ptr<Graph> graph = std::make_unique<Qwen3>(std::move(*config), binder);
-  if (const auto bound = binder.finish(); !bound) return bound.error();
-  return graph;
+  return make_decoder<Qwen3>(file, "qwen3");
 }
 
 }  // namespace tsq

@@ -2,9 +2,18 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 
 namespace tsq {
 namespace {
+
+bool all_finite(const float* x, std::size_t n) {
+  std::uint32_t special = 0;  // whether any exponent is all ones; no branch, so that it vectorises
+  for (std::size_t i = 0; i < n; ++i) {
+    special |= (std::bit_cast<std::uint32_t>(x[i]) & 0x7f800000u) == 0x7f800000u;
+  }
+  return special == 0;
+}
 
 template <class T>
 void grow(Buffer<T>& buffer, std::size_t size) {
@@ -40,9 +49,11 @@ std::size_t Activations::prepare(ThreadPool& pool, const float* x, std::size_t s
         std::fill(y + cols, y + padded_cols, 0.0f);
         column = y;
       }
-      if (form.quantised &&
-          !kernels_.quantize(column, padded_cols, q_.data() + t * padded_cols,
-                             scale_.data() + t * groups, sum_.data() + t * groups)) {
+      const bool finite =
+          form.quantised ? kernels_.quantize(column, padded_cols, q_.data() + t * padded_cols,
+                                             scale_.data() + t * groups, sum_.data() + t * groups)
+                         : all_finite(column, cols);
+      if (!finite) {
         std::size_t seen = first_bad.load();
         while (t < seen && !first_bad.compare_exchange_weak(seen, t)) {
         }

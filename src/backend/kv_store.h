@@ -3,6 +3,7 @@
 
 #include "backend/backend.h"
 #include "base/buffer.h"
+#include "base/checked.h"
 
 namespace tsq {
 
@@ -11,8 +12,8 @@ class KvStore {
   KvStore(const KvShape& shape, bool f32)
       : shape_(shape),
         element_bytes_(f32 ? 4 : 2),
-        keys_(elements(shape) * element_bytes_),
-        values_(elements(shape) * element_bytes_) {}
+        keys_(bytes(shape, element_bytes_)),
+        values_(bytes(shape, element_bytes_)) {}
 
   const KvShape& shape() const { return shape_; }
 
@@ -26,8 +27,15 @@ class KvStore {
   std::uint64_t memory_bytes() const { return keys_.size() + values_.size(); }
 
  private:
-  static std::size_t elements(const KvShape& s) {
-    return s.n_layers * s.n_sequences * s.n_kv_heads * s.context * s.head_dim;
+  static std::size_t bytes(const KvShape& s, std::size_t element_bytes) {
+    std::size_t product = element_bytes;
+    for (const std::size_t factor :
+         {s.n_layers, s.n_sequences, s.n_kv_heads, s.context, s.head_dim}) {
+      const auto next = checked_mul(product, factor);
+      if (!next) throw std::bad_alloc();
+      product = static_cast<std::size_t>(*next);
+    }
+    return product;
   }
   std::size_t offset(std::size_t layer, std::size_t sequence, std::size_t head,
                      std::size_t position) const {

@@ -18,9 +18,7 @@ class ByteWriter {
  public:
   template <class T>
   requires std::is_arithmetic_v<T>
-  void write(T value) {
-    write_bytes(std::as_bytes(std::span(&value, 1)));
-  }
+  void write(T value) { write_bytes(std::as_bytes(std::span(&value, 1))); }
   void write_bytes(std::span<const std::byte> bytes) {
     if (bytes.empty()) return;
     bytes_.resize(bytes_.size() + bytes.size());
@@ -30,13 +28,6 @@ class ByteWriter {
   void pad_to(std::size_t alignment) {
     bytes_.resize((bytes_.size() + alignment - 1) / alignment * alignment);
   }
-  // Replaces a field written earlier.
-  template <class T>
-  requires std::is_arithmetic_v<T>
-  void patch(std::size_t offset, T value) {
-    std::memcpy(bytes_.data() + offset, &value, sizeof value);
-  }
-
   std::size_t size() const { return bytes_.size(); }
   std::span<const std::byte> bytes() const { return bytes_; }
   std::vector<std::byte> take() { return std::move(bytes_); }

@@ -1,6 +1,5 @@
 // usable_cores(), usable_threads(): what the scheduler will give this process.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <set>
@@ -9,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/cgroup.h"
 #include "base/thread_pool.h"
 
 #if defined(__linux__)
@@ -43,24 +43,11 @@ std::vector<int> allowed_processors() {
   return allowed;
 }
 
-// The cgroup's CPU quota in processors, rounded up; a large number without one.
+// The control group's quota in whole processors, rounded up.
 int quota() {
-  constexpr int kNone = 1 << 20;
-  // cgroup v2: "max 100000" or "150000 100000"; the process's own group may be nested.
-  std::string group = read_text("/proc/self/cgroup");
-  const std::size_t colon = group.rfind(':');
-  group = colon == std::string::npos ? "" : group.substr(colon + 1);
-  for (const std::string& path :
-       {"/sys/fs/cgroup" + group + "/cpu.max", std::string("/sys/fs/cgroup/cpu.max")}) {
-    const std::string text = read_text(path);
-    double limit = 0, period = 0;
-    const char* const end = text.data() + text.size();
-    const auto [next, error] = std::from_chars(text.data(), end, limit);
-    if (error != std::errc() || next == end) continue;
-    if (std::from_chars(next + 1, end, period).ec != std::errc() || period <= 0) continue;
-    return std::max(1, static_cast<int>(std::ceil(limit / period)));
-  }
-  return kNone;
+  const auto processors = cgroup_processors();
+  if (!processors || *processors > 1e6) return 1 << 20;
+  return std::max(1, static_cast<int>(std::ceil(*processors)));
 }
 
 }  // namespace

@@ -36,10 +36,17 @@ std::uint32_t wait_for_change(const std::atomic<std::uint32_t>& word, std::uint3
 
 ThreadPool::ThreadPool(int threads) {
   workers_.reserve(static_cast<std::size_t>(threads) - 1);
-  for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
+  try {
+    for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
+  } catch (...) {  // no more threads: those that run must end before their handles go
+    stop();
+    throw;
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
   stop_.store(true, std::memory_order_relaxed);
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();

@@ -15,7 +15,8 @@ namespace tsq {
 // must not throw and must not use the pool.
 class ThreadPool {
  public:
-  explicit ThreadPool(int threads);  // threads >= 1
+  // threads >= 1. Throws std::system_error if one cannot be started.
+  explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -32,6 +33,7 @@ class ThreadPool {
 
  private:
   void work(int thread);
+  void stop();
 
   std::vector<std::thread> workers_;
   const FunctionRef<void(int)>* task_ = nullptr;

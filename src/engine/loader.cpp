@@ -72,8 +72,5 @@ std::uint64_t Model::kv_bytes_per_token(bool f32) const {
 const Tokenizer* Model::tokenizer() const {
   return state_->tokenizer ? &*state_->tokenizer : nullptr;
 }
-bool Model::has_token_probe() const {
-  return state_->opened.file.token_probe().state == format::TokenProbeState::present;
-}
 
 }  // namespace tsq

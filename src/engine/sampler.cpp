@@ -1,9 +1,10 @@
 #include "tsq/sampler.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cinttypes>
 #include <cmath>
-#include <deque>
+#include <new>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -60,17 +61,21 @@ struct Sampler::State {
   SamplerOptions options;
   const kernels::Kernels& kernels;
   Random random;
-  std::deque<Token> recent;
+  std::size_t vocab_size;
+  // All of these have their full capacity from the start: sampling allocates nothing.
+  std::vector<Token> recent;          // a ring of the last repeat_last_n tokens
+  std::size_t oldest = 0;             // where the ring goes on once it is full
   std::vector<Candidate> candidates;  // sorted once top_k has been taken
   std::vector<float> shifted, weights;
+  std::vector<bool> penalised;
 
   void penalise() {
-    for (std::size_t i = 0; i < recent.size(); ++i) {
-      if (std::find(recent.begin(), recent.begin() + static_cast<std::ptrdiff_t>(i), recent[i]) !=
-          recent.begin() + static_cast<std::ptrdiff_t>(i)) {
-        continue;  // once for each different token
-      }
-      float& logit = candidates[static_cast<std::size_t>(recent[i])].logit;
+    penalised.assign(vocab_size, false);
+    for (const Token token : recent) {
+      const auto id = static_cast<std::size_t>(token);
+      if (penalised[id]) continue;  // once for each different token
+      penalised[id] = true;
+      float& logit = candidates[id].logit;
       logit = logit > 0 ? logit / options.repeat_penalty : logit * options.repeat_penalty;
     }
   }
@@ -130,7 +135,7 @@ struct Sampler::State {
   }
 };
 
-Result<Sampler> Sampler::create(const SamplerOptions& o) {
+Result<Sampler> Sampler::create(std::int32_t vocab_size, const SamplerOptions& o) {
   const auto refuse = [](const char* name, double value, const char* expected) {
     return errorf(ErrorCode::invalid_argument, "%s is %g, expected %s", name, value, expected);
   };
@@ -143,17 +148,38 @@ Result<Sampler> Sampler::create(const SamplerOptions& o) {
   if (!(o.repeat_penalty > 0 && o.repeat_penalty <= 100)) {
     return refuse("repeat-penalty", o.repeat_penalty, "above 0, up to 100 (1: none)");
   }
-  if (o.repeat_last_n < 0) return refuse("repeat-last-n", o.repeat_last_n, "0 or more");
+  if (o.repeat_last_n < 0 || o.repeat_last_n > 1 << 24) {
+    return refuse("repeat-last-n", o.repeat_last_n, "0 to 2^24");
+  }
+  if (vocab_size < 1) return refuse("the vocabulary's size", vocab_size, "1 or more");
   const kernels::Choice& choice = kernels::chosen();
   if (choice.kernels == nullptr) return Error(ErrorCode::unsupported, choice.error);
-  return Sampler(
-      std::make_unique<State>(State{o, *choice.kernels, Random(o.seed), {}, {}, {}, {}}));
+  try {
+    const auto n = static_cast<std::size_t>(vocab_size);
+    auto state = std::make_unique<State>(State{.options = o,
+                                               .kernels = *choice.kernels,
+                                               .random = Random(o.seed),
+                                               .vocab_size = n,
+                                               .recent = {},
+                                               .candidates = {},
+                                               .shifted = {},
+                                               .weights = {},
+                                               .penalised = std::vector<bool>(n)});
+    state->recent.reserve(static_cast<std::size_t>(o.repeat_last_n));
+    state->candidates.reserve(n);
+    state->shifted.reserve(n);
+    state->weights.reserve(n);
+    return Sampler(std::move(state));
+  } catch (const std::bad_alloc&) {
+    return Error(ErrorCode::out_of_memory, "no memory for a sampler");
+  }
 }
 
-Token Sampler::sample(std::span<const float> logits) {
+Token Sampler::sample(std::span<const float> logits) noexcept {
   State& s = *state_;
+  assert(logits.size() == s.vocab_size);
   s.candidates.clear();
-  for (std::size_t i = 0; i < logits.size(); ++i) {
+  for (std::size_t i = 0; i < s.vocab_size; ++i) {
     s.candidates.push_back({logits[i], static_cast<Token>(i)});
   }
   if (s.options.repeat_penalty != 1) s.penalise();
@@ -166,11 +192,17 @@ Token Sampler::sample(std::span<const float> logits) {
   return s.draw();
 }
 
-void Sampler::accept(Token token) {
+void Sampler::accept(Token token) noexcept {
   State& s = *state_;
-  if (s.options.repeat_last_n == 0) return;
-  s.recent.push_back(token);
-  if (s.recent.size() > static_cast<std::size_t>(s.options.repeat_last_n)) s.recent.pop_front();
+  if (token < 0 || static_cast<std::size_t>(token) >= s.vocab_size) return;
+  const auto limit = static_cast<std::size_t>(s.options.repeat_last_n);
+  if (limit == 0) return;
+  if (s.recent.size() < limit) {
+    s.recent.push_back(token);
+  } else {
+    s.recent[s.oldest] = token;
+    s.oldest = (s.oldest + 1) % limit;
+  }
 }
 
 Sampler::Sampler(std::unique_ptr<State> state) : state_(std::move(state)) {}

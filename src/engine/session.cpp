@@ -5,6 +5,7 @@
 #include <cmath>
 #include <new>
 #include <numeric>
+#include <optional>
 #include <system_error>
 #include <vector>
 
@@ -23,14 +24,14 @@ namespace {
 constexpr std::size_t kMaxBatch = 512;
 
 // Tokens of context to make room for, or an error if those asked for do not fit into memory.
-Result<std::size_t> plan_context(const Model& model, const SessionOptions& options) {
+Result<std::size_t> plan_context(const Model& model, const SessionOptions& options,
+                                 std::optional<std::uint64_t> available) {
   const auto trained = static_cast<std::uint64_t>(model.context_length());
   const auto wanted = options.context > 0 ? static_cast<std::uint64_t>(options.context) : trained;
   const std::uint64_t per_token = model.kv_bytes_per_token(options.activations == Activations::f32);
-  const std::uint64_t available = available_memory();
-  if (available == 0) return static_cast<std::size_t>(wanted);
+  if (!available) return static_cast<std::size_t>(wanted);
   // A tenth is left for scratch and for everybody else.
-  const std::uint64_t fits = available / 10 * 9 / per_token;
+  const std::uint64_t fits = *available / 10 * 9 / per_token;
   if (wanted <= fits) return static_cast<std::size_t>(wanted);
   if (options.context == 0 && fits > 0) return static_cast<std::size_t>(fits);
   return errorf(ErrorCode::out_of_memory,
@@ -38,7 +39,7 @@ Result<std::size_t> plan_context(const Model& model, const SessionOptions& optio
                 " tokens needs %.2f GB of cache, %.2f GB of memory are "
                 "available: at most %" PRIu64 " tokens fit",
                 wanted, static_cast<double>(wanted) * static_cast<double>(per_token) * 1e-9,
-                static_cast<double>(available) * 1e-9, fits);
+                static_cast<double>(*available) * 1e-9, fits);
 }
 
 }  // namespace
@@ -79,13 +80,19 @@ Result<Session> create_session(const Model& model, const SessionOptions& options
                   "%" PRId32 " threads were asked for, expected 1 or more (0: one a core)",
                   options.threads);
   }
+  if (options.context > static_cast<std::int32_t>(kMaxContext)) {
+    return errorf(ErrorCode::invalid_argument,
+                  "a context of %" PRId32 " tokens was asked for, expected at most %zu",
+                  options.context, kMaxContext);
+  }
   const kernels::Kernels* table = hooks.kernels;
   if (table == nullptr) {
     const kernels::Choice& choice = kernels::chosen();
     if (choice.kernels == nullptr) return Error(ErrorCode::unsupported, choice.error);
     table = choice.kernels;
   }
-  const auto context = plan_context(model, options);
+  const auto context = plan_context(
+      model, options, hooks.memory != 0 ? std::optional(hooks.memory) : available_memory());
   if (!context) return context.error();
   try {
     const int threads = hooks.threads != 0     ? hooks.threads
@@ -181,7 +188,11 @@ Result<std::span<const float>> Session::append(std::span<const Token> tokens, Lo
       done += n;
     }
   } catch (const std::bad_alloc&) {
+    static_cast<void>(s.backend->take_error());
     return undo(Error(ErrorCode::out_of_memory, "no memory for the logits"));
+  } catch (...) {  // the caller's own, out of its callback
+    s.position = start;
+    throw;
   }
   // What is not finite anywhere in a dense layer ends up here.
   if (!std::ranges::all_of(s.logits, [](float x) { return std::isfinite(x); })) {
