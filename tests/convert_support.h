@@ -31,18 +31,34 @@ inline Result<importer::Checkpoint> parse(const std::vector<std::byte>& file) {
   return importer::parse_gguf(parts);
 }
 
+class Random {
+ public:
+  explicit Random(std::uint32_t seed) : state_(seed) {}
+  std::uint32_t below(std::uint32_t n) {
+    state_ = state_ * 1664525u + 1013904223u;
+    return (state_ >> 8) % n;
+  }
+  // A finite fp16 scale of either sign.
+  std::uint16_t scale() {
+    return static_cast<std::uint16_t>(below(2) << 15 | (0x1c00 + below(0x2000)));
+  }
+  std::byte codes() {  // four 2-bit codes, none of them 3
+    unsigned byte = 0;
+    for (int k = 0; k < 4; ++k) byte |= below(3) << 2 * k;
+    return static_cast<std::byte>(byte);
+  }
+
+ private:
+  std::uint32_t state_;
+};
+
 // PQ2_0 rows with codes 0, 1, 2 and scales of both signs.
 inline std::vector<std::byte> pq2_rows(std::size_t blocks, std::uint32_t seed) {
   ByteWriter out;
-  std::uint32_t state = seed;
-  const auto next = [&] { return (state = state * 1664525u + 1013904223u) >> 8; };
+  Random random(seed);
   for (std::size_t b = 0; b < blocks; ++b) {
-    out.write(static_cast<std::uint16_t>(0x2000u + next() % 0x1800u + (b % 3 == 0 ? 0x8000u : 0)));
-    for (int i = 0; i < 32; ++i) {
-      unsigned byte = 0;
-      for (int k = 0; k < 4; ++k) byte |= next() % 3 << (2 * k);
-      out.write(static_cast<std::uint8_t>(byte));
-    }
+    out.write(random.scale());
+    for (int i = 0; i < 32; ++i) out.write(static_cast<std::uint8_t>(random.codes()));
   }
   return out.take();
 }

@@ -8,7 +8,6 @@
 
 #include "base/errorf.h"
 #include "base/half.h"
-#include "convert/quantize.h"
 #include "convert_support.h"
 #include "import/blocks.h"
 
@@ -18,33 +17,13 @@ namespace {
 using convert::DenseEncoding;
 using importer::SourceType;
 
-class Random {
- public:
-  explicit Random(std::uint32_t seed) : state_(seed) {}
-  std::uint32_t below(std::uint32_t n) {
-    state_ = state_ * 1664525u + 1013904223u;
-    return (state_ >> 8) % n;
-  }
-  // A finite fp16 scale of either sign.
-  std::uint16_t scale() {
-    return static_cast<std::uint16_t>(below(2) << 15 | (0x1c00 + below(0x2000)));
-  }
-  std::byte codes() {  // four 2-bit codes, none of them 3
-    unsigned byte = 0;
-    for (int k = 0; k < 4; ++k) byte |= below(3) << 2 * k;
-    return static_cast<std::byte>(byte);
-  }
-
- private:
-  std::uint32_t state_;
-};
-
-// Rows of a type's blocks: scales as the type wants them, the rest any bytes, or codes below 3.
+// A type's blocks: scales as the type wants them, the rest any bytes, or codes below 3.
 std::vector<std::byte> blocks_of(SourceType type, std::uint64_t weights, std::uint32_t seed) {
   const auto shape = importer::block_shape(type);
   std::vector<std::byte> bytes(weights / shape.weights * shape.bytes);
   Random random(seed);
-  const bool codes = importer::can_hold_plus_2(type) || type == SourceType::i2_s;
+  const bool codes =
+      importer::can_hold_plus_2(type) || type == SourceType::i2_s || type == SourceType::iq2_bn;
   for (std::byte& byte : bytes) {
     byte = codes ? random.codes() : static_cast<std::byte>(random.below(256));
   }
@@ -66,6 +45,8 @@ std::vector<std::byte> blocks_of(SourceType type, std::uint64_t weights, std::ui
       put_scales(40, 1);
       break;
     case SourceType::i2_s:
+    case SourceType::iq1_bn:
+    case SourceType::iq2_bn:
       break;
     case SourceType::q5_1:
     case SourceType::q4_k:
@@ -82,6 +63,26 @@ std::vector<std::byte> blocks_of(SourceType type, std::uint64_t weights, std::ui
     bytes.insert(bytes.end(), tail.begin(), tail.end());
   }
   return bytes;
+}
+
+// The same in rows, each behind a scale of its own that is an fp16 number.
+std::vector<std::byte> rows_of(SourceType type, std::uint64_t cols, std::uint64_t rows,
+                               std::uint32_t seed) {
+  const auto blocks = blocks_of(type, cols * rows, seed);
+  if (importer::row_header_bytes(type) == 0) return blocks;
+  const std::size_t bytes = blocks.size() / rows;
+  Random random(seed);
+  ByteWriter out;
+  for (std::size_t row = 0; row < rows; ++row) {
+    const std::uint16_t scale = random.scale();
+    if (type == SourceType::iq1_bn) {
+      out.write(scale);
+    } else {
+      out.write(f16_to_f32(scale));
+    }
+    out.write_bytes(std::span(blocks).subspan(row * bytes, bytes));
+  }
+  return out.take();
 }
 
 struct TypeCase {
@@ -131,7 +132,7 @@ TEST_P(TernaryTypes, KeepEveryValue) {
         SCOPED_TRACE(
             stringf("%d blocks, %d rows", static_cast<int>(blocks), static_cast<int>(rows)));
         const std::uint64_t cols = width * blocks;
-        auto data = blocks_of(GetParam().type, cols * rows, static_cast<std::uint32_t>(blocks));
+        auto data = rows_of(GetParam().type, cols, rows, static_cast<std::uint32_t>(blocks));
         // Pairs of equal scales must not run on from one row into the next.
         if (GetParam().type == SourceType::q2_0 && blocks % 2 != 0) {
           for (std::size_t b = 0; b < blocks * rows; ++b) {
@@ -161,7 +162,9 @@ INSTANTIATE_TEST_SUITE_P(Every, TernaryTypes,
                                          TypeCase{"Q2_0_128", gguf::kQ2_0, SourceType::pq2_0},
                                          TypeCase{"STQ1_0", gguf::kSTQ1_0, SourceType::stq1_0},
                                          TypeCase{"STQ1_0_42", gguf::kQ2_0, SourceType::stq1_0},
-                                         TypeCase{"I2_S", gguf::kI2_S, SourceType::i2_s}),
+                                         TypeCase{"I2_S", gguf::kI2_S, SourceType::i2_s},
+                                         TypeCase{"IQ1_BN", gguf::kIQ1_BN, SourceType::iq1_bn},
+                                         TypeCase{"IQ2_BN", gguf::kIQ2_BN, SourceType::iq2_bn}),
                          [](const auto& test) { return std::string(test.param.name); });
 
 TEST_F(ConvertTypes, AssumedLayoutsReachTheFile) {
@@ -221,6 +224,17 @@ TEST_F(ConvertTypes, TwoScalesInAGroupAreKeptAsQ4WhereAsked) {
   expect_same_values(*source, opened.file);
 }
 
+TEST_F(ConvertTypes, ScalesOfRowsHaveToBeFp16) {
+  auto data = rows_of(SourceType::iq2_bn, 64, 40, 1);
+  const float scale = 0.1f;
+  std::memcpy(data.data() + 20 * 39, &scale, 4);
+  expect_refused(model_with(gguf::kIQ2_BN, {64, 40}, data), ErrorCode::unsupported,
+                 {"'x': row 39 has the scale 0.100000001", "fp16"});
+  data[20 * 38 + 4] = std::byte{0x30};
+  expect_refused(model_with(gguf::kIQ2_BN, {64, 40}, data), ErrorCode::unsupported,
+                 {"'x': row 38 holds the code 3, expected"});
+}
+
 TEST_F(ConvertTypes, I2sIsRefusedWhereItIsNotTernary) {
   auto data = blocks_of(SourceType::i2_s, 128 * 3, 3);
   data[70] = std::byte{0xc0};
@@ -232,7 +246,7 @@ TEST_F(ConvertTypes, I2sIsRefusedWhereItIsNotTernary) {
   const float scale = 0.037109f;
   std::memcpy(data.data() + 96, &scale, 4);
   expect_refused(model_with(gguf::kI2_S, {128, 3}, data), ErrorCode::unsupported,
-                 {"'x': its scale is 0.0371089987", "fp16"});
+                 {"'x': row 0 has the scale 0.0371089987", "fp16"});
   const float infinite = HUGE_VALF;
   std::memcpy(data.data() + 96, &infinite, 4);
   expect_refused(model_with(gguf::kI2_S, {128, 3}, data), ErrorCode::damaged,
@@ -435,85 +449,6 @@ TEST_F(ConvertTypes, RotatedMatricesCanBeNarrowed) {
     EXPECT_GE(opened.file.rotation_probes().size(), 4u);
   }
 }
-
-// ---- the quantisers ----
-
-struct Quantiser {
-  const char* name;
-  bool (*quantize)(std::span<const float>, std::byte*);
-  Encoding encoding;
-  std::size_t bytes;
-  int low, high;  // codes, as multiples of the scale
-};
-void PrintTo(const Quantiser& quantiser, std::ostream* out) { *out << quantiser.name; }
-
-class Quantise : public testing::TestWithParam<Quantiser> {
- protected:
-  std::vector<float> round_trip(const std::vector<float>& values) const {
-    std::vector<std::byte> blocks(values.size() / 32 * GetParam().bytes);
-    EXPECT_TRUE(GetParam().quantize(values, blocks.data()));
-    std::memcpy(&scale_, blocks.data(), 2);
-    const format::Shape shape = {GetParam().encoding, 0, format::ScaleKind::none, 1, values.size()};
-    std::vector<float> stored(values.size());
-    format::decode_row(shape, blocks, 0, stored.data());
-    return stored;
-  }
-  mutable std::uint16_t scale_ = 0;
-};
-
-TEST_P(Quantise, TakesTheNearestCode) {
-  Random random(1);
-  for (int n = 0; n < 200; ++n) {
-    const float spread = std::exp2(static_cast<float>(random.below(30)) - 20);
-    std::vector<float> values(32);
-    for (float& value : values) {
-      value = (static_cast<float>(random.below(1u << 24)) * 0x1p-23f - 1) * spread;
-    }
-    const auto stored = round_trip(values);
-    const float scale = f16_to_f32(scale_);
-    for (std::size_t i = 0; i < 32; ++i) {
-      const float error = std::abs(stored[i] - values[i]);
-      for (int code = GetParam().low; code <= GetParam().high; ++code) {
-        ASSERT_LE(error, std::abs(static_cast<float>(code) * scale - values[i]) * 1.0001f)
-            << "value " << values[i] << " scale " << scale << " code " << code;
-      }
-    }
-  }
-}
-
-TEST_P(Quantise, KeepsWhatItsCodesHold) {
-  for (const float scale : {1.0f, -0.375f, 0x1p-20f}) {
-    std::vector<float> values(64);
-    for (std::size_t i = 0; i < 64; ++i) {
-      const int range = GetParam().high - GetParam().low + 1;
-      const int code = GetParam().low + static_cast<int>(i % 32) * 5 % range;
-      values[i] = static_cast<float>(code) * scale;
-    }
-    values[0] = values[32] = static_cast<float>(GetParam().low) * scale;
-    EXPECT_EQ(round_trip(values), values);
-  }
-  const std::vector<float> zeros(32);
-  EXPECT_EQ(round_trip(zeros), zeros);
-  const std::vector<float> tiny(32, 1e-30f);  // below every scale
-  EXPECT_EQ(round_trip(tiny), zeros);
-}
-
-TEST_P(Quantise, RefusesAnInfiniteScale) {
-  std::vector<std::byte> block(2 * GetParam().bytes);
-  std::vector<float> values(64, 1);
-  values[40] = -65519.0f * 127;
-  EXPECT_EQ(GetParam().quantize(values, block.data()), GetParam().encoding == Encoding::q8);
-  values[40] = -65520.0f * 127;
-  EXPECT_FALSE(GetParam().quantize(values, block.data()));
-  values[40] = 65519.0f * 8;
-  EXPECT_TRUE(GetParam().quantize(values, block.data()));
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Every, Quantise,
-    testing::Values(Quantiser{"q8", convert::quantize_q8, Encoding::q8, 34, -127, 127},
-                    Quantiser{"q4", convert::quantize_q4, Encoding::q4, 18, -8, 7}),
-    [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
 }  // namespace tsq

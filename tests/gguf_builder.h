@@ -68,7 +68,8 @@ inline EncodedValue texts(const std::vector<std::string>& values) {
 inline constexpr std::uint32_t kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ4_1 = 3, kQ5_0 = 6, kQ5_1 = 7,
                                kQ8_0 = 8, kQ4_K = 12, kQ5_K = 13, kQ6_K = 14, kBF16 = 30,
                                kTQ1_0 = 34, kTQ2_0 = 35, kI2_S = 36, kQ1_0 = 41, kQ2_0 = 42,
-                               kSTQ1_0 = 43, kPQ2_0 = 142, kPTQ1_0 = 143;
+                               kSTQ1_0 = 43, kIQ1_BN = 134, kIQ2_BN = 135, kPQ2_0 = 142,
+                               kPTQ1_0 = 143;
 
 struct BuiltTensor {
   std::string name;

@@ -47,7 +47,7 @@ importer::Tensor row_of(SourceType type, std::span<const std::byte> bytes) {
   tensor.name = "row";
   tensor.type = type;
   tensor.n_dims = 2;
-  tensor.dims[0] = bytes.size() / shape.bytes * shape.weights;
+  tensor.dims[0] = (bytes.size() - importer::row_header_bytes(type)) / shape.bytes * shape.weights;
   tensor.data = bytes;
   return tensor;
 }
@@ -282,6 +282,34 @@ TEST(I2sBlocks, DecodeAsBitNetDoes) {
   }
 }
 
+// Rows of several blocks behind one scale.
+TEST(BitnetRows, DecodeAsTheirProgramDoes) {
+  const auto document =
+      json::parse(std::ifstream(std::string(TSQ_TEST_DATA) + "/golden-iq-bn.json"));
+  for (const auto& [name, type] :
+       {std::pair{"IQ1_BN", SourceType::iq1_bn}, std::pair{"IQ2_BN", SourceType::iq2_bn}}) {
+    const json& rows = document["types"][name];
+    ASSERT_EQ(rows.size(), 7u);
+    for (const json& row : rows) {
+      SCOPED_TRACE(row["name"].get<std::string>());
+      const auto bytes = from_hex(row["hex"].get<std::string>());
+      const std::string codes = row["codes"].get<std::string>();
+      const auto tensor = row_of(type, bytes);
+      ASSERT_EQ(tensor.cols(), codes.size());
+      EXPECT_EQ(importer::row_bytes(type, tensor.cols()), bytes.size());
+      const auto decoded = decode(tensor);
+      EXPECT_EQ(decoded.codes, codes);
+      EXPECT_TRUE(decoded.ternary);
+      const float scale = to_f32(row["scale"]);
+      EXPECT_EQ(decoded.scales, std::vector<std::uint16_t>(codes.size() / 64, f32_to_f16(scale)));
+      const auto values = values_of(tensor);
+      for (std::size_t i = 0; i < codes.size(); ++i) {
+        EXPECT_EQ(values[i], static_cast<float>(codes[i] - '1') * scale) << i;
+      }
+    }
+  }
+}
+
 // All 256 byte values, also those that no encoder writes.
 TEST(Ptq1Blocks, DecodeEveryByte) {
   const std::string digits = golden()["types"]["PTQ1_0"]["byte_table"]["digits"].get<std::string>();
@@ -393,6 +421,11 @@ TEST(PlainValues, InfiniteScalesAreFound) {
           << importer::source_type_name(type) << " at " << at;
     }
   }
+  std::vector<std::byte> row(2 + 13);
+  row[1] = std::byte{0x7c};
+  EXPECT_FALSE(importer::row_is_finite(row_of(SourceType::iq1_bn, row), 0));
+  row[1] = std::byte{0x3c};
+  EXPECT_TRUE(importer::row_is_finite(row_of(SourceType::iq1_bn, row), 0));
   const std::vector<std::byte> codes(32);
   auto tensor = row_of(SourceType::i2_s, codes);
   tensor.scale = HUGE_VALF;

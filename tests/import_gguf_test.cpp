@@ -233,6 +233,18 @@ const Broken kBroken[] = {
      [](auto& f) { f.tensors[2].offset = 0; },
      kDamaged,
      {"'token_embd.weight'", "'blk.0.attn_q.weight'", "overlap"}},
+    {"row_headers_past_the_file",  // 13 bytes a row are there, not the scale before them
+     [](auto& f) {
+       f.add("output.weight", gguf::kIQ1_BN, {64, 64}, gguf::some_bytes(64 * 13, 9));
+     },
+     kDamaged,
+     {"'output.weight'", "960 bytes"}},
+    {"row_headers_wrap",
+     [](auto& f) {
+       f.add("output.weight", gguf::kIQ2_BN, {64, 1ull << 57}, gguf::some_bytes(64, 9));
+     },
+     kDamaged,
+     {"'output.weight'", "2882303761517117440 bytes"}},
     {"type_known_by_name",
      [](auto& f) {
        f.add("output.weight", 10, {256, 1}, gguf::some_bytes(84, 9));

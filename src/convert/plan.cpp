@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cinttypes>
-#include <cmath>
 #include <iterator>
 
 #include "base/errorf.h"
@@ -96,23 +95,6 @@ TensorRecord make_record(const importer::Tensor& tensor, Encoding encoding) {
     record.activation_quant = format::ActivationQuant::per_group;
   }
   return record;
-}
-
-Result<void> plan_tensors(Plan& plan, const importer::Checkpoint& checkpoint,
-                          TernaryEncoding ternary, DenseEncoding dense) {
-  for (const importer::Tensor& tensor : checkpoint.tensors) {
-    if (std::isfinite(tensor.scale) && !is_f16(tensor.scale)) {
-      return errorf(ErrorCode::unsupported,
-                    "tensor '%s': its scale is %.9g, which fp16 does not hold exactly; scales of "
-                    "a whole tensor are not supported yet",
-                    printable(tensor.name).c_str(), static_cast<double>(tensor.scale));
-    }
-    const Choice choice = importer::is_ternary(tensor.type) ? choose_ternary(tensor, ternary, dense)
-                                                            : choose_dense(tensor, dense);
-    plan.contents.tensors.push_back(make_record(tensor, choice.encoding));
-    plan.fates.push_back(choice.fate);
-  }
-  return {};
 }
 
 // The text without control characters and broken UTF-8.
@@ -221,8 +203,11 @@ Result<Plan> plan(const importer::Checkpoint& checkpoint, TernaryEncoding ternar
   auto header = make_header(checkpoint);
   if (!header) return header.error();
   contents.header = std::move(*header);
-  if (const auto planned = plan_tensors(plan, checkpoint, ternary, dense); !planned) {
-    return planned.error();
+  for (const importer::Tensor& tensor : checkpoint.tensors) {
+    const Choice choice = importer::is_ternary(tensor.type) ? choose_ternary(tensor, ternary, dense)
+                                                            : choose_dense(tensor, dense);
+    contents.tensors.push_back(make_record(tensor, choice.encoding));
+    plan.fates.push_back(choice.fate);
   }
 
   ByteWriter metadata;

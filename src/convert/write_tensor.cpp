@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/errorf.h"
+#include "base/half.h"
 #include "convert/dense_row.h"
 #include "import/blocks.h"
 
@@ -58,7 +59,7 @@ Result<void> write_dense(format::Writer& writer, const importer::Tensor& tensor,
 
 // ---- ternary ----
 
-enum class Fault { none, not_finite, not_ternary, half_groups, not_lossless };
+enum class Fault { none, not_finite, not_ternary, half_groups, no_f16_scale, not_lossless };
 
 struct Outcome {
   Fault fault = Fault::none;
@@ -110,6 +111,8 @@ class BlockPacker {
     if (!importer::decode_ternary_row(tensor_, row, codes, row_scales_.data())) {
       return Fault::not_ternary;
     }
+    const auto of_row = importer::row_scale(tensor_, row);
+    if (of_row && f16_to_f32(row_scales_[0]) != *of_row) return Fault::no_f16_scale;
     // Scales of 64 weights: each pair has to be one.
     const std::size_t of_group = format::kGroup / importer::scale_group(tensor_.type);
     for (std::size_t i = 0; i < row_scales_.size(); ++i) {
@@ -144,6 +147,13 @@ Error fault_error(const importer::Tensor& tensor, const Outcome& outcome) {
                     "tensor '%s': row %" PRIu64
                     " has two scales in a group of 128 weights, expected one%s",
                     printable(tensor.name).c_str(), outcome.row, kOrQ4);
+    case Fault::no_f16_scale:
+      return errorf(ErrorCode::unsupported,
+                    "tensor '%s': row %" PRIu64
+                    " has the scale %.9g, which fp16 does not hold exactly; f32 scales of rows and "
+                    "tensors are not supported yet",
+                    printable(tensor.name).c_str(), outcome.row,
+                    static_cast<double>(*importer::row_scale(tensor, outcome.row)));
     case Fault::not_lossless:
     case Fault::none:
       break;

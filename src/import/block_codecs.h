@@ -19,8 +19,8 @@ T load(const std::byte* bytes) {
 inline float load_f16(const std::byte* bytes) { return f16_to_f32(load<std::uint16_t>(bytes)); }
 inline unsigned load_u8(const std::byte* bytes) { return std::to_integer<unsigned>(*bytes); }
 
-// Codes 0 to 3, one a weight, and a scale for each scale_group of them. I2_S has no scales in its
-// blocks.
+// Codes 0 to 3, one a weight, and a scale for each scale_group of them. Types with a row_scale have
+// none in their blocks.
 void decode_ternary_block(SourceType type, const std::byte* block, std::uint8_t* codes,
                           std::uint16_t* scales);
 void decode_dense_block(SourceType type, const std::byte* block, float* values);

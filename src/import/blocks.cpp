@@ -17,6 +17,7 @@ struct TypeInfo {
   std::uint32_t scale_group = 0;      // 0: dense
   int scale = -1, second_scale = -1;  // bytes of the block where fp16 scales or minima lie
   bool plus_2 = false;                // code 3 is +2
+  std::uint32_t row_header = 0;       // bytes before a row's blocks: its scale
 };
 
 constexpr TypeInfo kTypes[] = {
@@ -41,6 +42,8 @@ constexpr TypeInfo kTypes[] = {
     {SourceType::stq1_0_consecutive, "STQ1_0 (consecutive)", {256, 42}, 128, 40},
     {SourceType::i2_s, "I2_S", {128, 32}, 128},
     {SourceType::i2_s_64, "I2_S (64)", {64, 16}, 64},
+    {SourceType::iq1_bn, "IQ1_BN", {64, 13}, 64, -1, -1, false, 2},
+    {SourceType::iq2_bn, "IQ2_BN", {64, 16}, 64, -1, -1, false, 4},
 };
 
 constexpr const TypeInfo& info(SourceType type) { return kTypes[static_cast<std::size_t>(type)]; }
@@ -51,8 +54,6 @@ static_assert([] {
   }
   return true;
 }());
-
-bool is_i2_s(SourceType type) { return type == SourceType::i2_s || type == SourceType::i2_s_64; }
 
 bool is_finite_f16(const std::byte* p) { return (load<std::uint16_t>(p) & 0x7c00u) != 0x7c00u; }
 
@@ -71,9 +72,11 @@ bool is_ternary(SourceType type) { return info(type).scale_group != 0; }
 std::uint32_t scale_group(SourceType type) { return info(type).scale_group; }
 bool can_hold_plus_2(SourceType type) { return info(type).plus_2; }
 
+std::uint32_t row_header_bytes(SourceType type) { return info(type).row_header; }
+
 std::uint64_t row_bytes(SourceType type, std::uint64_t cols) {
   const BlockShape shape = block_shape(type);
-  return cols / shape.weights * shape.bytes;
+  return row_header_bytes(type) + cols / shape.weights * shape.bytes;
 }
 
 std::span<const std::byte> row_data(const Tensor& tensor, std::uint64_t row) {
@@ -82,13 +85,27 @@ std::span<const std::byte> row_data(const Tensor& tensor, std::uint64_t row) {
                              static_cast<std::size_t>(bytes));
 }
 
+std::optional<float> row_scale(const Tensor& tensor, std::uint64_t row) {
+  switch (tensor.type) {
+    case SourceType::i2_s:
+    case SourceType::i2_s_64:
+      return tensor.scale;
+    case SourceType::iq1_bn:
+      return load_f16(row_data(tensor, row).data());
+    case SourceType::iq2_bn:
+      return load<float>(row_data(tensor, row).data());
+    default:
+      return std::nullopt;
+  }
+}
+
 bool decode_ternary_row(const Tensor& tensor, std::uint64_t row, std::uint8_t* codes,
                         std::uint16_t* scales) {
   const TypeInfo& type = info(tensor.type);
-  const std::byte* block = row_data(tensor, row).data();
+  const std::byte* block = row_data(tensor, row).data() + type.row_header;
   const auto cols = static_cast<std::size_t>(tensor.cols());
-  if (is_i2_s(tensor.type)) {
-    std::fill_n(scales, cols / type.scale_group, f32_to_f16(tensor.scale));
+  if (const auto scale = row_scale(tensor, row)) {
+    std::fill_n(scales, cols / type.scale_group, f32_to_f16(*scale));
   }
   for (std::size_t col = 0; col < cols; col += type.shape.weights, block += type.shape.bytes) {
     decode_ternary_block(tensor.type, block, codes + col, scales + col / type.scale_group);
@@ -102,7 +119,8 @@ bool decode_ternary_row(const Tensor& tensor, std::uint64_t row, std::uint8_t* c
 
 bool row_is_finite(const Tensor& tensor, std::uint64_t row) {
   const TypeInfo& type = info(tensor.type);
-  bool finite = std::isfinite(tensor.scale);
+  if (const auto scale = row_scale(tensor, row)) return std::isfinite(*scale);
+  bool finite = true;
   const auto data = row_data(tensor, row);
   for (std::size_t at = 0; at < data.size(); at += type.shape.bytes) {
     const std::byte* const block = data.data() + at;
@@ -126,9 +144,9 @@ void decode_row(const Tensor& tensor, std::uint64_t row, float* values) {
   std::vector<std::uint8_t> codes(cols);
   std::vector<std::uint16_t> scales(cols / type.scale_group);
   decode_ternary_row(tensor, row, codes.data(), scales.data());
+  const auto of_row = row_scale(tensor, row);
   for (std::size_t i = 0; i < cols; ++i) {
-    const float scale =
-        is_i2_s(tensor.type) ? tensor.scale : f16_to_f32(scales[i / type.scale_group]);
+    const float scale = of_row ? *of_row : f16_to_f32(scales[i / type.scale_group]);
     values[i] = static_cast<float>(codes[i] - 1) * scale;
   }
 }

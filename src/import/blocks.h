@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "import/checkpoint.h"
@@ -17,20 +18,23 @@ BlockShape block_shape(SourceType type);
 const char* source_type_name(SourceType type);
 bool is_ternary(SourceType type);
 
-// Weights that share one scale of decode_ternary_row: 64 for Q2_0 and the 64-layout of I2_S,
-// else 128.
+// Weights that share one scale of decode_ternary_row: 64 where blocks have 64, else 128.
 std::uint32_t scale_group(SourceType type);
 // Whether code 3 of a ternary type means +2; other types give it no meaning, or do not have it.
 bool can_hold_plus_2(SourceType type);
 
-// Bytes of one row; cols is a whole number of blocks.
+// Bytes of one row, and those of them before its first block; cols is a whole number of blocks.
 std::uint64_t row_bytes(SourceType type, std::uint64_t cols);
+std::uint32_t row_header_bytes(SourceType type);
 std::span<const std::byte> row_data(const Tensor& tensor, std::uint64_t row);
 
+// The scale of a row whose blocks have none: of I2_S the tensor's, of IQ1_BN and IQ2_BN its own.
+std::optional<float> row_scale(const Tensor& tensor, std::uint64_t row);
+
 // A row of a ternary type as codes (value = (code - 1) * scale) and one fp16 scale per
-// scale_group weights; blocks of 256 give theirs twice, I2_S its tensor's scale rounded to fp16.
-// Room: one code a weight. The 2-bit types can hold code 3: it is written as it stands, and the
-// answer is false.
+// scale_group weights; blocks of 256 give theirs twice, a row_scale is repeated, rounded to
+// fp16. Room: one code a weight. The 2-bit types can hold code 3: it is written as it stands, and
+// the answer is false.
 bool decode_ternary_row(const Tensor& tensor, std::uint64_t row, std::uint8_t* codes,
                         std::uint16_t* scales);
 

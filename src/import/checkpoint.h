@@ -39,6 +39,8 @@ enum class SourceType : std::uint8_t {
   stq1_0_consecutive,  // they are neighbours
   i2_s,                // blocks of 128 weights
   i2_s_64,
+  iq1_bn,
+  iq2_bn,
 };
 
 // What a file does not say about its bytes.
@@ -47,7 +49,8 @@ struct AssumedLayouts {
   bool stq_consecutive = false;  // STQ1_0 as its first writers did
 };
 
-// Rows follow each other without gaps; each is a whole number of the type's blocks. The importer
+// Rows follow each other without gaps; each is a whole number of the type's blocks, in IQ1_BN and
+// IQ2_BN behind a scale. The importer
 // has checked that data holds exactly rows() rows.
 struct Tensor {
   std::string_view name;

@@ -69,7 +69,7 @@ Result<void> check_unread(const std::vector<GgufPart>& parts) {
   return errorf(ErrorCode::unsupported,
                 "%zu tensors have types that tsq does not read, the first is '%s' (%s); "
                 "F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 Q4_K Q5_K Q6_K PQ2_0 PTQ1_0 TQ1_0 TQ2_0 "
-                "Q1_0 Q2_0 STQ1_0 I2_S are read; the file is otherwise intact",
+                "Q1_0 Q2_0 STQ1_0 I2_S IQ1_BN IQ2_BN are read; the file is otherwise intact",
                 all.count, printable(all.first_name).c_str(),
                 describe_type(all.first_type).c_str());
 }

@@ -88,6 +88,10 @@ Result<void> set_size(Record& record) {
         shape->weights);
   }
   if (weights && shape) record.data_size = checked_mul(*weights / shape->weights, shape->bytes);
+  if (record.type && record.data_size) {
+    const auto headers = checked_mul(*weights / tensor.dims[0], row_header_bytes(*record.type));
+    record.data_size = headers ? checked_add(*record.data_size, *headers) : std::nullopt;
+  }
   if (!weights || (shape && !record.data_size)) {
     return errorf(ErrorCode::damaged,
                   "tensor '%s': dims %" PRIu64 " x %" PRIu64 " x %" PRIu64 " x %" PRIu64

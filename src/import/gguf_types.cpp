@@ -76,6 +76,10 @@ std::optional<SourceType> source_type(std::uint32_t id) {
       return SourceType::tq2_0;
     case 41:
       return SourceType::q1_0;
+    case 134:
+      return SourceType::iq1_bn;
+    case 135:
+      return SourceType::iq2_bn;
     case 142:
       return SourceType::pq2_0;
     case 143:

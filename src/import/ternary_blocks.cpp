@@ -79,6 +79,27 @@ void decode_i2_s(const std::byte* block, std::uint8_t* codes) {
   }
 }
 
+// 13 bytes, the least significant of five digits first: 12 bytes for weights 0 to 14 of each 16,
+// and digits 0 to 3 of the last byte for the 16th ones. The bytes are fractions as above.
+void decode_iq1_bn(const std::byte* block, std::uint8_t* codes) {
+  for (std::size_t byte = 0; byte < 13; ++byte) {
+    std::uint8_t digits[5];
+    spread_digits<1, 5>(block + byte, digits);
+    for (std::size_t j = 0; j < (byte < 12 ? 5 : 4); ++j) {
+      codes[byte < 12 ? 16 * (byte / 3) + 5 * (byte % 3) + j : 16 * j + 15] = digits[4 - j];
+    }
+  }
+}
+
+// 16 bytes, the lowest bits first: bits 2l of byte p are weight p + 16 l.
+void decode_iq2_bn(const std::byte* block, std::uint8_t* codes) {
+  for (std::size_t lane = 0; lane < 4; ++lane) {
+    for (std::size_t p = 0; p < 16; ++p) {
+      codes[16 * lane + p] = static_cast<std::uint8_t>(load_u8(block + p) >> 2 * lane & 3);
+    }
+  }
+}
+
 // 42 bytes: 64 quads of four weights, one of them 0: a nibble each, low first, and a sign bit; fp16
 // scale. The nibble's upper bits are the lane of the 0; of the other three lanes the first is +,
 // the next two are - where bits 0 and 1 are set. The sign bit negates all three.
@@ -126,6 +147,10 @@ void decode_ternary_block(SourceType type, const std::byte* block, std::uint8_t*
       return decode_i2_s<32>(block, codes);
     case SourceType::i2_s_64:
       return decode_i2_s<16>(block, codes);
+    case SourceType::iq1_bn:
+      return decode_iq1_bn(block, codes);
+    case SourceType::iq2_bn:
+      return decode_iq2_bn(block, codes);
     case SourceType::stq1_0:
       return decode_stq1_0(block, false, codes, scales);
     case SourceType::stq1_0_consecutive:

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "base/errorf.h"
 #include "gguf_builder.h"
 
 namespace {
@@ -15,17 +16,20 @@ GgufBuilder types() {
   const struct {
     std::uint32_t id;
     std::uint64_t cols;
-    std::size_t row_bytes;
-  } kTypes[] = {{gguf::kF32, 3, 12},     {gguf::kF16, 3, 6},       {gguf::kBF16, 3, 6},
-                {gguf::kQ8_0, 32, 34},   {gguf::kQ4_0, 32, 18},    {gguf::kQ4_1, 32, 20},
-                {gguf::kPQ2_0, 128, 34}, {gguf::kPTQ1_0, 128, 28}, {gguf::kTQ1_0, 256, 54},
-                {gguf::kTQ2_0, 256, 66}};
+    std::size_t bytes;  // of two rows
+  } kTypes[] = {{gguf::kF32, 3, 24},      {gguf::kF16, 3, 12},      {gguf::kBF16, 3, 12},
+                {gguf::kQ8_0, 32, 68},    {gguf::kQ4_0, 32, 36},    {gguf::kQ4_1, 32, 40},
+                {gguf::kQ5_0, 32, 44},    {gguf::kQ5_1, 32, 48},    {gguf::kQ4_K, 256, 288},
+                {gguf::kQ5_K, 256, 352},  {gguf::kQ6_K, 256, 420},  {gguf::kPQ2_0, 128, 68},
+                {gguf::kPTQ1_0, 128, 56}, {gguf::kTQ1_0, 256, 108}, {gguf::kTQ2_0, 256, 132},
+                {gguf::kQ1_0, 128, 36},   {gguf::kQ2_0, 64, 36},    {gguf::kSTQ1_0, 256, 84},
+                {gguf::kI2_S, 128, 96},   {gguf::kIQ1_BN, 64, 30},  {gguf::kIQ2_BN, 64, 40}};
   GgufBuilder file;
   file.set("general.architecture", gguf::text("llama"));
   file.set("general.alignment", gguf::u32(32));
   for (const auto& type : kTypes) {
-    file.add("t" + std::to_string(type.id), type.id, {type.cols, 2},
-             gguf::some_bytes(2 * type.row_bytes, type.id));
+    file.add(stringf("t%u", type.id), type.id, {type.cols, 2},
+             gguf::some_bytes(type.bytes, type.id));
   }
   return file;
 }
@@ -77,7 +81,7 @@ GgufBuilder part() {
   file.set("split.no", gguf::u16(1));
   file.set("split.count", gguf::u16(2));
   file.set("split.tensors.count", gguf::i32(1));
-  file.add("x", 12, {256}, gguf::some_bytes(144, 1));
+  file.add("x", 10, {256}, gguf::some_bytes(84, 1));
   return file;
 }
 
