@@ -1,7 +1,9 @@
 // The tokenizer keys of a GGUF as a vocabulary.
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <functional>
+#include <limits>
 
 #include "gguf_builder.h"
 #include "import/gguf.h"
@@ -164,8 +166,8 @@ TEST(Vocabulary, UnsupportedTokenizersLeaveTheModel) {
   EXPECT_TRUE(
       has(reason_without([](auto& f) { f.erase("tokenizer.ggml.model"); }), "no tokenizer"));
   EXPECT_TRUE(
-      has(reason_without([](auto& f) { f.set("tokenizer.ggml.model", gguf::text("llama")); }),
-          "'llama'"));
+      has(reason_without([](auto& f) { f.set("tokenizer.ggml.model", gguf::text("bert")); }),
+          "'bert' is not supported, gpt2"));
   EXPECT_TRUE(
       has(reason_without([](auto& f) { f.set("tokenizer.ggml.pre", gguf::text("gpt-4o")); }),
           "'gpt-4o' is not supported, gpt-2 gpt2 smollm qwen2 qwen35 llama-bpe"));
@@ -210,6 +212,136 @@ TEST(Vocabulary, WarnsOfWhatItCannotDo) {
   ASSERT_EQ(checkpoint->warnings.size(), 2u);
   EXPECT_NE(checkpoint->warnings[0].find("2 tokens"), std::string::npos);
   EXPECT_NE(checkpoint->warnings[1].find("BOS"), std::string::npos);
+}
+
+gguf::EncodedValue f32s(const std::vector<float>& values) {
+  return gguf::array(ValueType::f32, values);
+}
+
+// <unk> <s> </s>, the bytes, ▁a b c, a user-defined token and an unused one.
+GgufBuilder sentencepiece() {
+  GgufBuilder file;
+  file.set("tokenizer.ggml.model", gguf::text("llama"));
+  std::vector<std::string> tokens = {"<unk>", "<s>", "</s>"};
+  std::vector<std::int32_t> types = {2, 3, 3};
+  for (int byte = 0; byte < 256; ++byte) {
+    char text[8];
+    std::snprintf(text, sizeof text, "<0x%02X>", byte);
+    tokens.emplace_back(text);
+    types.push_back(6);
+  }
+  for (const char* text : {"▁a", "b", "c", "▁<x>▁", "bc"}) tokens.emplace_back(text);
+  types.insert(types.end(), {1, 1, 0, 4, 5});
+  file.set("tokenizer.ggml.tokens", gguf::texts(tokens));
+  file.set("tokenizer.ggml.token_type", gguf::i32s(types));
+  std::vector<float> scores(259);
+  scores.insert(scores.end(), {-1, -2, -3, 0, -0.5f});
+  file.set("tokenizer.ggml.scores", f32s(scores));
+  file.set("tokenizer.ggml.bos_token_id", gguf::u32(1));
+  file.set("tokenizer.ggml.eos_token_id", gguf::u32(2));
+  file.set("tokenizer.ggml.unknown_token_id", gguf::u32(0));
+  return file;
+}
+
+TEST(Vocabulary, SentencePiece) {
+  auto file = sentencepiece();
+  const auto vocabulary_of = [&] {
+    const auto bytes = file.build();
+    const auto checkpoint = parse(bytes);
+    EXPECT_TRUE(checkpoint) << checkpoint.error().message();
+    EXPECT_TRUE(checkpoint->vocabulary) << checkpoint->no_vocabulary;
+    EXPECT_TRUE(checkpoint->warnings.empty());
+    return *checkpoint->vocabulary;
+  };
+  const auto vocabulary = vocabulary_of();
+  EXPECT_EQ(vocabulary.model, format::TokenizerModel::sentencepiece_bpe);
+  ASSERT_EQ(vocabulary.tokens.size(), 264u);
+  EXPECT_EQ(vocabulary.tokens[0], "<unk>");
+  EXPECT_EQ(vocabulary.tokens[3], std::string(1, '\0'));
+  EXPECT_EQ(vocabulary.tokens[3 + 0x41], "A");
+  EXPECT_EQ(vocabulary.tokens[3 + 0xff], "\xff");
+  EXPECT_EQ(vocabulary.tokens[259], " a");
+  EXPECT_EQ(vocabulary.tokens[262], " <x> ");
+  EXPECT_EQ(vocabulary.scores[260], -2.0f);
+  EXPECT_EQ(vocabulary.types[263], TokenType::unused);
+  EXPECT_TRUE(vocabulary.merges.empty());
+  EXPECT_TRUE(vocabulary.add_bos);  // the default of this kind
+  EXPECT_TRUE(vocabulary.space_prefix);
+  EXPECT_EQ(vocabulary.bos, 1u);
+  EXPECT_EQ(vocabulary.end_tokens, std::vector<std::uint32_t>{2});
+  const auto section = format::build_tokenizer_section(vocabulary);
+  EXPECT_TRUE(section) << section.error().message();
+
+  file.set("tokenizer.ggml.pre", gguf::text("default"));
+  file.set("tokenizer.ggml.add_bos_token", gguf::boolean(false));
+  file.set("tokenizer.ggml.add_space_prefix", gguf::boolean(false));
+  file.set("tokenizer.ggml.remove_extra_whitespaces", gguf::boolean(false));
+  EXPECT_FALSE(vocabulary_of().add_bos);
+  EXPECT_FALSE(vocabulary_of().space_prefix);
+}
+
+TEST(Vocabulary, SentencePieceThatTsqDoesNotRun) {
+  const struct {
+    std::function<void(GgufBuilder&)> change;
+    const char* reason;
+  } kCases[] = {
+      {[](auto& f) { f.set("tokenizer.ggml.pre", gguf::text("viking")); }, "'viking'"},
+      {[](auto& f) { f.set("tokenizer.ggml.precompiled_charsmap", gguf::i32s({1})); },
+       "a character map is not supported"},
+      {[](auto& f) { f.set("tokenizer.ggml.remove_extra_whitespaces", gguf::boolean(true)); },
+       "'tokenizer.ggml.remove_extra_whitespaces' is true"},
+      {[](auto& f) { f.erase("tokenizer.ggml.token_type"); }, "no token for the byte 0x00"},
+  };
+  for (const auto& [change, reason] : kCases) {
+    auto file = sentencepiece();
+    change(file);
+    const auto bytes = file.build();
+    const auto checkpoint = parse(bytes);
+    ASSERT_TRUE(checkpoint) << checkpoint.error().message();
+    EXPECT_FALSE(checkpoint->vocabulary);
+    EXPECT_NE(checkpoint->no_vocabulary.find(reason), std::string::npos)
+        << checkpoint->no_vocabulary;
+  }
+}
+
+TEST(Vocabulary, BrokenSentencePiece) {
+  const struct {
+    std::function<void(GgufBuilder&)> breaks;
+    const char* message;
+  } kCases[] = {
+      {[](auto& f) { f.erase("tokenizer.ggml.scores"); }, "'tokenizer.ggml.scores' is missing"},
+      {[](auto& f) { f.set("tokenizer.ggml.scores", gguf::texts({"x"})); },
+       "'tokenizer.ggml.scores' is array of string"},
+      {[](auto& f) {
+         f.set("tokenizer.ggml.scores", f32s({1, 2}));
+       },
+       "holds 2 scores for 264 tokens"},
+      {[](auto& f) {
+         std::vector<float> scores(264);
+         scores[7] = std::numeric_limits<float>::infinity();
+         f.set("tokenizer.ggml.scores", f32s(scores));
+       },
+       "holds inf at 7, expected a finite number"},
+      {[](auto& f) {
+         std::vector<std::int32_t> types(264, 1);
+         types[1] = 6;
+         f.set("tokenizer.ggml.token_type", gguf::i32s(types));
+       },
+       "holds '<s>' at 1 for a byte, expected <0x00> to <0xFF>"},
+      {[](auto& f) { f.set("tokenizer.ggml.add_space_prefix", gguf::u32(1)); },
+       "'tokenizer.ggml.add_space_prefix' is u32"},
+      {[](auto& f) { f.set("tokenizer.ggml.pre", gguf::u32(1)); }, "'tokenizer.ggml.pre' is u32"},
+  };
+  for (const auto& [breaks, message] : kCases) {
+    auto file = sentencepiece();
+    breaks(file);
+    const auto bytes = file.build();
+    const auto checkpoint = parse(bytes);
+    ASSERT_FALSE(checkpoint) << message;
+    EXPECT_EQ(checkpoint.error().code(), ErrorCode::damaged) << message;
+    EXPECT_NE(checkpoint.error().message().find(message), std::string::npos)
+        << checkpoint.error().message();
+  }
 }
 
 struct Broken {

@@ -1,12 +1,15 @@
 #include "tokenizer_files.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
+#include <ctime>
 #include <fstream>
 #include <unordered_map>
 
 #include "tokenizer/byte_alphabet.h"
 #include "tokenizer/make.h"
+#include "tokenizer/sentencepiece.h"
 
 namespace tsq {
 namespace {
@@ -49,6 +52,25 @@ Vocabulary trained_vocabulary(format::PreTokenizer pre) {
   return vocabulary;
 }
 
+Vocabulary sentencepiece_vocabulary(bool space_prefix) {
+  const nlohmann::json file = read_json("sentencepiece.json");
+  Vocabulary vocabulary;
+  vocabulary.model = format::TokenizerModel::sentencepiece_bpe;
+  vocabulary.space_prefix = space_prefix;
+  vocabulary.scores = file["scores"].get<std::vector<float>>();
+  for (const int type : file["token_types"].get<std::vector<int>>()) {
+    const auto text = file["tokens"][vocabulary.tokens.size()].get<std::string>();
+    vocabulary.types.push_back(static_cast<TokenType>(type));
+    if (vocabulary.types.back() == TokenType::byte) {  // <0x41>
+      const int byte = std::stoi(text.substr(3, 2), nullptr, 16);
+      vocabulary.tokens.push_back(std::string(1, static_cast<char>(byte)));
+    } else {
+      vocabulary.tokens.push_back(replace_space_marks(text));
+    }
+  }
+  return vocabulary;
+}
+
 Vocabulary byte_vocabulary(const std::vector<std::pair<std::string, TokenType>>& more) {
   Vocabulary vocabulary;
   for (int byte = 0; byte < 256; ++byte) {
@@ -74,6 +96,49 @@ std::vector<Token> encode(const Tokenizer& tokenizer, std::string_view text,
   if (tokens) return *std::move(tokens);
   ADD_FAILURE() << tokens.error().message();
   return {};
+}
+
+std::vector<std::string> long_texts() {
+  const auto repeat = [](std::string_view unit, std::size_t n) {
+    std::string text;
+    for (std::size_t i = 0; i < n; ++i) text += unit;
+    return text;
+  };
+  return {repeat("a", 131072),
+          repeat("ab", 500000),
+          repeat("\xe6\x97\xa5", 100000),  // a letter of three bytes
+          repeat(" ", 200000),
+          repeat(" ", 200000) + "x",
+          repeat("\n", 200000) + repeat(" ", 200000) + "x",
+          repeat(" \n", 100000) + "x",
+          repeat("7", 100000),
+          repeat("!", 200000),
+          repeat("'", 200000),
+          repeat("\xff", 200000),
+          repeat("a\xff", 100000),
+          repeat("\u0301", 131072),
+          repeat("\u0301\u0323", 131072),  // in the other order when normalised
+          repeat("a\u0301", 100000),
+          repeat("\U0001f468\u200d", 50000),
+          repeat("\u1100\u1161\u11a7", 50000),
+          repeat("<", 200000)};
+}
+
+void run_on_a_small_stack(void (*run)()) {
+  constexpr double kNotQuadraticSeconds = 60;  // CPU time; one quadratic step takes more
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, 256 * 1024), 0);
+  const std::clock_t start = std::clock();
+  pthread_t thread;
+  const auto entry = [](void* argument) -> void* {
+    (*static_cast<void (**)()>(argument))();
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, entry, &run), 0);
+  EXPECT_EQ(pthread_join(thread, nullptr), 0);
+  pthread_attr_destroy(&attributes);
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, kNotQuadraticSeconds);
 }
 
 }  // namespace tsq

@@ -208,7 +208,9 @@ struct WrongField {
 TEST(TokenizerSection, OneWrongField) {
   constexpr char kSize[] = "the section has 337 bytes, its header promises";
   const WrongField kFields[] = {
-      {0, 2, "model is 2, expected 1", ErrorCode::unsupported},
+      {0, 0, "model is 0, expected 1", ErrorCode::unsupported},
+      {0, 2, "pre-tokenizer is 2 and there are 2 merges, SentencePiece BPE has 0 of both"},
+      {0, 3, "model is 3, expected 1", ErrorCode::unsupported},
       {4, 0, "pre-tokenizer is 0, expected 1", ErrorCode::unsupported},
       {4, 6, "pre-tokenizer is 6, expected 1", ErrorCode::unsupported},
       {8, 16, "flags are 0x10, only those in 0xf are"},
@@ -414,7 +416,9 @@ TEST(TokenizerSection, BuildRefusesABadVocabulary) {
       {[](Vocabulary& v) { v = {}; }, "0 tokens"},
       {[](Vocabulary& v) { v.types.pop_back(); }, "8 token types for 9 tokens"},
       {[](Vocabulary& v) { v.types[2] = static_cast<TokenType>(7); }, "token 2 has type 7"},
-      {[](Vocabulary& v) { v.model = static_cast<format::TokenizerModel>(2); }, "model is 2"},
+      {[](Vocabulary& v) { v.model = static_cast<format::TokenizerModel>(3); }, "model is 3"},
+      {[](Vocabulary& v) { v.scores.resize(9); }, "9 scores for 9 tokens, expected"},
+      {[](Vocabulary& v) { v.space_prefix = true; }, "flags are 0x11, only those in 0xf are"},
       {[](Vocabulary& v) { v.pre_tokenizer = static_cast<format::PreTokenizer>(9); },
        "pre-tokenizer is 9"},
       {[](Vocabulary& v) { v.tokens[2] = v.tokens[1]; },

@@ -26,7 +26,8 @@ struct EncodeOptions {
 };
 
 struct DecodeOptions {
-  bool skip_control = false;  // control tokens give no text
+  bool skip_control = false;        // control tokens give no text
+  bool strip_space_prefix = false;  // without the space that encode() put before the text, if any
 };
 
 // The vocabulary of a model. It reads the model's file in place: valid as long as the Model that
@@ -38,8 +39,8 @@ class Tokenizer {
   // lacks 21, none of them printable): it becomes the unknown token or, where there is none or that
   // is a control token, it is left out, as Hugging Face's tokenizers do. Some models (qwen2,
   // qwen35) want the text in Unicode's form C: it is brought into it first, and decode() gives that
-  // back. Time grows with the length of the text. Errors: invalid_argument for a text of 4 GiB or
-  // more; out_of_memory.
+  // back. Llama 2's and its kin want a space before it, and take U+2581 for a space. Time grows with the length of the text. Errors: invalid_argument for a text of 4 GiB or
+  // more, less a byte; out_of_memory.
   Result<std::vector<Token>> encode(std::string_view text, const EncodeOptions& options = {}) const;
 
   // The bytes of the tokens, one after another: UTF-8 if the tokens came from it and none is

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cinttypes>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <functional>
@@ -25,8 +26,10 @@ struct SectionHeader {
 };
 static_assert(sizeof(SectionHeader) == 64);
 
-constexpr std::uint32_t kFlagAddBos = 1, kFlagAddEos = 2, kFlagWholePieces = 4, kFlagNfc = 8;
-constexpr std::uint32_t kFlags = kFlagAddBos | kFlagAddEos | kFlagWholePieces | kFlagNfc;
+constexpr std::uint32_t kFlagAddBos = 1, kFlagAddEos = 2, kFlagWholePieces = 4, kFlagNfc = 8,
+                        kFlagSpacePrefix = 16;
+constexpr std::uint32_t kByteBpeFlags = kFlagAddBos | kFlagAddEos | kFlagWholePieces | kFlagNfc;
+constexpr std::uint32_t kSentencePieceFlags = kFlagAddBos | kFlagAddEos | kFlagSpacePrefix;
 constexpr std::uint32_t kMaxTokens = 0x7fffffff;  // ids are int32 to the library's users
 constexpr std::uint32_t kMaxMerges = 0x3fffffff;  // twice as many slots still are a u32
 constexpr std::uint32_t kMaxSpecialBytes = 1024;  // finding one may cost this much a byte of text
@@ -51,13 +54,14 @@ Slot* probe(std::span<Slot> slots, std::uint64_t hash, Accept accept) {
 
 // Of two tokens with the same bytes, find() gives the one of the lower precedence number.
 int precedence(TokenType type) {
-  if (type == TokenType::unused) return 2;
+  if (type == TokenType::unused) return 3;
+  if (type == TokenType::byte) return 2;
   return is_special(type) ? 1 : 0;
 }
 
 std::vector<std::uint32_t> string_table(const Vocabulary& v) {
   std::vector<std::uint32_t> slots(std::bit_ceil(2 * v.tokens.size()), kEmptySlot);
-  for (int pass = 0; pass <= 2; ++pass) {
+  for (int pass = 0; pass <= 3; ++pass) {
     for (std::uint32_t id = 0; id < v.tokens.size(); ++id) {
       const std::string& token = v.tokens[id];
       if (token.empty() || precedence(v.types[id]) != pass) continue;
@@ -134,21 +138,33 @@ const std::uint32_t* find_outside(std::span<const std::uint32_t> values, std::ui
                                 [&](std::uint32_t value) { return value + shift >= n + shift; });
 }
 
+bool is_sentencepiece(const SectionHeader& h) {
+  return h.model == static_cast<std::uint32_t>(TokenizerModel::sentencepiece_bpe);
+}
+
 Result<void> check_header(const SectionHeader& h, std::uint32_t vocab_size) {
-  if (h.model != static_cast<std::uint32_t>(TokenizerModel::byte_bpe)) {
-    return errorf(ErrorCode::unsupported, "tokenizer: model is %u, expected 1 (byte-level BPE)",
+  const bool sentencepiece = is_sentencepiece(h);
+  if (h.model != static_cast<std::uint32_t>(TokenizerModel::byte_bpe) && !sentencepiece) {
+    return errorf(ErrorCode::unsupported,
+                  "tokenizer: model is %u, expected 1 (byte-level BPE) or 2 (SentencePiece BPE)",
                   h.model);
   }
-  if (h.pre_tokenizer < static_cast<std::uint32_t>(PreTokenizer::gpt2) ||
-      h.pre_tokenizer > static_cast<std::uint32_t>(PreTokenizer::qwen35)) {
+  if (sentencepiece && (h.pre_tokenizer != 0 || h.n_merges != 0)) {
+    return damaged(
+        "tokenizer: pre-tokenizer is %u and there are %u merges, SentencePiece BPE has 0 of both",
+        h.pre_tokenizer, h.n_merges);
+  }
+  if (!sentencepiece && (h.pre_tokenizer < static_cast<std::uint32_t>(PreTokenizer::gpt2) ||
+                         h.pre_tokenizer > static_cast<std::uint32_t>(PreTokenizer::qwen35))) {
     return errorf(
         ErrorCode::unsupported,
         "tokenizer: pre-tokenizer is %u, expected 1 (gpt2), 2 (smollm), 3 (qwen2), 4 (llama-bpe) "
         "or 5 (qwen35)",
         h.pre_tokenizer);
   }
-  if ((h.flags & ~kFlags) != 0) {
-    return damaged("tokenizer: flags are 0x%x, only those in 0x%x are defined", h.flags, kFlags);
+  const std::uint32_t flags = sentencepiece ? kSentencePieceFlags : kByteBpeFlags;
+  if ((h.flags & ~flags) != 0) {
+    return damaged("tokenizer: flags are 0x%x, only those in 0x%x are defined", h.flags, flags);
   }
   if (h.n_tokens != vocab_size || h.n_tokens == 0 || h.n_tokens > kMaxTokens) {
     return damaged("tokenizer: %u tokens, the model has a vocabulary of %u (1 to %u)", h.n_tokens,
@@ -212,6 +228,14 @@ Result<std::vector<std::byte>> build_tokenizer_section(const Vocabulary& v) {
     return errorf(ErrorCode::invalid_argument, "tokenizer: %zu token types for %zu tokens",
                   v.types.size(), v.tokens.size());
   }
+  const bool sentencepiece = v.model == TokenizerModel::sentencepiece_bpe;
+  if (v.scores.size() != (sentencepiece ? v.tokens.size() : 0)) {
+    return errorf(
+        ErrorCode::invalid_argument,
+        "tokenizer: %zu scores for %zu tokens, expected one a token for SentencePiece BPE, "
+        "else none",
+        v.scores.size(), v.tokens.size());
+  }
 
   const auto strings = string_table(v);
   const auto merges = merge_table(v);
@@ -219,9 +243,10 @@ Result<std::vector<std::byte>> build_tokenizer_section(const Vocabulary& v) {
   const auto end = end_list(v);
   SectionHeader header;
   header.model = static_cast<std::uint32_t>(v.model);
-  header.pre_tokenizer = static_cast<std::uint32_t>(v.pre_tokenizer);
+  header.pre_tokenizer = sentencepiece ? 0 : static_cast<std::uint32_t>(v.pre_tokenizer);
   header.flags = (v.add_bos ? kFlagAddBos : 0) | (v.add_eos ? kFlagAddEos : 0) |
-                 (v.whole_pieces ? kFlagWholePieces : 0) | (v.nfc ? kFlagNfc : 0);
+                 (v.whole_pieces ? kFlagWholePieces : 0) | (v.nfc ? kFlagNfc : 0) |
+                 (v.space_prefix ? kFlagSpacePrefix : 0);
   header.n_tokens = static_cast<std::uint32_t>(v.tokens.size());
   header.n_merges = static_cast<std::uint32_t>(v.merges.size());
   header.n_special = static_cast<std::uint32_t>(special.size());
@@ -246,6 +271,7 @@ Result<std::vector<std::byte>> build_tokenizer_section(const Vocabulary& v) {
   write_array(out, merges);
   write_array(out, special);
   write_array(out, end);
+  write_array(out, v.scores);
   write_array(out, v.types);
   for (const std::string& token : v.tokens) out.write_text(token);
 
@@ -273,7 +299,8 @@ Result<TokenizerView> TokenizerView::parse(std::span<const std::byte> section,
   std::memcpy(&h, section.data(), sizeof h);
   if (const auto checked = check_header(h, vocab_size); !checked) return checked.error();
   const std::uint64_t words = std::uint64_t{h.n_tokens} + 1 + 3 * std::uint64_t{h.n_merges} +
-                              h.string_slots + h.merge_slots + h.n_special + h.n_end;
+                              h.string_slots + h.merge_slots + h.n_special + h.n_end +
+                              (is_sentencepiece(h) ? h.n_tokens : 0);
   const std::uint64_t expected = sizeof h + 4 * words + h.n_tokens + h.text_bytes;
   if (section.size() != expected) {
     return damaged("tokenizer: the section has %zu bytes, its header promises %" PRIu64,
@@ -288,11 +315,12 @@ Result<TokenizerView> TokenizerView::parse(std::span<const std::byte> section,
   view.merge_slots_ = arrays.take<std::uint32_t>(h.merge_slots);
   view.special_ = arrays.take<std::uint32_t>(h.n_special);
   view.end_ = arrays.take<std::uint32_t>(h.n_end);
+  view.scores_ = arrays.take<float>(is_sentencepiece(h) ? h.n_tokens : 0);
   view.types_ = arrays.take<std::uint8_t>(h.n_tokens);
   const auto text = arrays.take<char>(h.text_bytes);
   view.text_ = {text.data(), text.size()};
   view.model_ = static_cast<TokenizerModel>(h.model);
-  view.pre_tokenizer_ = static_cast<PreTokenizer>(h.pre_tokenizer);
+  if (h.pre_tokenizer != 0) view.pre_tokenizer_ = static_cast<PreTokenizer>(h.pre_tokenizer);
   view.bos_ = h.bos;
   view.eos_ = h.eos;
   view.unknown_ = h.unknown;
@@ -301,6 +329,7 @@ Result<TokenizerView> TokenizerView::parse(std::span<const std::byte> section,
   view.add_eos_ = (h.flags & kFlagAddEos) != 0;
   view.whole_pieces_ = (h.flags & kFlagWholePieces) != 0;
   view.nfc_ = (h.flags & kFlagNfc) != 0;
+  view.space_prefix_ = (h.flags & kFlagSpacePrefix) != 0;
 
   if (const auto checked = check_text(view.text_offsets_, h.text_bytes); !checked) {
     return checked.error();
@@ -368,6 +397,12 @@ Result<void> TokenizerView::check_special() const {
 }
 
 Result<void> TokenizerView::check() const {
+  for (std::size_t id = 0; id < scores_.size(); ++id) {
+    if (!std::isfinite(scores_[id])) {
+      return damaged("tokenizer: token %zu has the score %g, expected a finite number", id,
+                     static_cast<double>(scores_[id]));
+    }
+  }
   for (std::uint32_t id = 0; id < size(); ++id) {
     if (token(id).empty()) continue;
     const auto found = find(token(id));

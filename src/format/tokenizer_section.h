@@ -27,7 +27,9 @@ enum class TokenType : std::uint8_t {  // GGUF's numbering
 constexpr bool is_special(TokenType type) {
   return type == TokenType::control || type == TokenType::user_defined;
 }
-enum class TokenizerModel : std::uint32_t { byte_bpe = 1 };
+enum class TokenizerModel : std::uint32_t { byte_bpe = 1, sentencepiece_bpe = 2 };
+// Of byte_bpe.
+
 enum class PreTokenizer : std::uint32_t {
   gpt2 = 1,
   smollm = 2,
@@ -47,18 +49,20 @@ struct Vocabulary {
   struct Merge {
     std::uint32_t left, right, result;
   };
-  std::vector<Merge> merges;  // in the order of their rank
+  std::vector<Merge> merges;  // byte_bpe: in the order of their rank
+  std::vector<float> scores;  // sentencepiece_bpe: one a token
   std::uint32_t bos = kNoToken, eos = kNoToken, unknown = kNoToken, padding = kNoToken;
   std::vector<std::uint32_t> end_tokens;  // every token that ends a turn: eos, eot ...
   bool add_bos = false;
   bool add_eos = false;
   bool nfc = false;           // text is brought into Unicode's form C first
   bool whole_pieces = false;  // a piece that is a token is not made by merges
+  bool space_prefix = false;  // sentencepiece_bpe: a space is put before a text
 };
 
 // Errors (invalid_argument) name the token or merge: an id or a type that does not exist, two
 // tokens of the same bytes where neither is special or unused, a merge whose sides do not make its
-// result. end_tokens gain eos.
+// result, a score that is not finite. end_tokens gain eos.
 Result<std::vector<std::byte>> build_tokenizer_section(const Vocabulary& vocabulary);
 
 // A view of the section. parse() checks every offset and id, so that no later call can leave it;
@@ -81,13 +85,15 @@ class TokenizerView {
     return text_.substr(text_offsets_[id], text_offsets_[id + 1] - text_offsets_[id]);
   }
   TokenType type(std::uint32_t id) const { return static_cast<TokenType>(types_[id]); }
-  // Of two tokens with the same bytes, the one that is not special.
+  // Of two tokens with the same bytes, the one that is neither special nor of type byte or unused.
   std::optional<std::uint32_t> find(std::string_view bytes) const;
   std::uint32_t merge_count() const { return static_cast<std::uint32_t>(merges_.size() / 3); }
   struct Merged {
     std::uint32_t rank, result;
   };
   std::optional<Merged> merge(std::uint32_t left, std::uint32_t right) const;
+  // Requires sentencepiece_bpe. Not a number, or infinite, where the file is damaged.
+  float score(std::uint32_t id) const { return scores_[id]; }
   // Control and user-defined tokens with text, longest first.
   std::span<const std::uint32_t> special_tokens() const { return special_; }
   std::span<const std::uint32_t> end_tokens() const { return end_; }  // ascending
@@ -100,6 +106,7 @@ class TokenizerView {
   bool add_eos() const { return add_eos_; }
   bool nfc() const { return nfc_; }
   bool whole_pieces() const { return whole_pieces_; }
+  bool space_prefix() const { return space_prefix_; }
 
  private:
   Result<void> check_special() const;
@@ -107,9 +114,11 @@ class TokenizerView {
   TokenizerModel model_ = TokenizerModel::byte_bpe;
   PreTokenizer pre_tokenizer_ = PreTokenizer::gpt2;
   std::uint32_t bos_ = kNoToken, eos_ = kNoToken, unknown_ = kNoToken, padding_ = kNoToken;
-  bool add_bos_ = false, add_eos_ = false, whole_pieces_ = false, nfc_ = false;
+  bool add_bos_ = false, add_eos_ = false, whole_pieces_ = false, nfc_ = false,
+       space_prefix_ = false;
   std::span<const std::uint32_t> text_offsets_, merges_, string_slots_, merge_slots_, special_,
       end_;
+  std::span<const float> scores_;
   std::span<const std::uint8_t> types_;
   std::string_view text_;
 };

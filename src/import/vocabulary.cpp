@@ -1,13 +1,17 @@
 #include "import/vocabulary.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cinttypes>
+#include <cmath>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "base/errorf.h"
 #include "import/keys.h"
 #include "tokenizer/byte_alphabet.h"
+#include "tokenizer/sentencepiece.h"
 
 namespace tsq::importer {
 namespace {
@@ -22,6 +26,10 @@ constexpr char kPre[] = "tokenizer.ggml.pre";
 constexpr char kTokens[] = "tokenizer.ggml.tokens";
 constexpr char kTypes[] = "tokenizer.ggml.token_type";
 constexpr char kMerges[] = "tokenizer.ggml.merges";
+constexpr char kScores[] = "tokenizer.ggml.scores";
+constexpr char kCharacterMap[] = "tokenizer.ggml.precompiled_charsmap";
+constexpr char kRemoveSpaces[] = "tokenizer.ggml.remove_extra_whitespaces";
+constexpr char kSentencePiece[] = "llama";  // value of kModel
 
 using IdsByText = std::unordered_map<std::string_view, std::uint32_t>;
 
@@ -56,14 +64,44 @@ std::string pre_names() {
   return names;
 }
 
+Result<bool> read_flag(const Metadata& metadata, const char* key, bool absent) {
+  const Value* value = metadata.find(key);
+  if (!value) return absent;
+  const auto flag = value->as_bool();
+  if (!flag) return wrong_type(key, *value, "a boolean");
+  return *flag;
+}
+
+// Text that SentencePiece would change more than by its space prefix is left to other engines.
+Result<std::string> why_sentencepiece_unsupported(const Metadata& metadata) {
+  if (metadata.find(kPre)) {
+    const auto pre = metadata.require_string(kPre);
+    if (!pre) return pre.error();
+    if (*pre != "default") {
+      return stringf("pre-tokenizer '%s' of a SentencePiece model is not supported, default is",
+                     printable(*pre).c_str());
+    }
+  }
+  if (metadata.find(kCharacterMap)) {
+    return stringf("key '%s' is there: a character map is not supported", kCharacterMap);
+  }
+  const auto removes = read_flag(metadata, kRemoveSpaces, false);
+  if (!removes) return removes.error();
+  if (*removes) return stringf("key '%s' is true, which is not supported", kRemoveSpaces);
+  return std::string();
+}
+
 // Why tsq cannot run this tokenizer; empty if it can.
 Result<std::string> why_unsupported(const Metadata& metadata) {
   if (!metadata.find(kModel)) return std::string("the file holds no tokenizer");
   const auto model = metadata.require_string(kModel);
   if (!model) return model.error();
+  if (*model == kSentencePiece) return why_sentencepiece_unsupported(metadata);
   if (*model != "gpt2") {
-    return stringf("tokenizer model '%s' is not supported, gpt2 (byte-level BPE) is",
-                   printable(*model).c_str());
+    return stringf(
+        "tokenizer model '%s' is not supported, gpt2 (byte-level BPE) and llama (SentencePiece "
+        "BPE) are",
+        printable(*model).c_str());
   }
   // The default of other engines is a split pattern of its own, not that of GPT-2.
   if (!metadata.find(kPre)) {
@@ -177,6 +215,68 @@ void add_merges(Checkpoint& checkpoint, const std::vector<std::string_view>& lin
   }
 }
 
+// The byte that `<0x41>` stands for.
+std::optional<char> read_byte_token(std::string_view text) {
+  if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return std::nullopt;
+  unsigned char byte = 0;
+  const auto [end, error] = std::from_chars(text.data() + 3, text.data() + 5, byte, 16);
+  if (error != std::errc() || end != text.data() + 5) return std::nullopt;
+  return static_cast<char>(byte);
+}
+
+// Empty, or why tsq cannot run it.
+Result<std::string> add_sentencepiece_tokens(const std::vector<std::string_view>& texts,
+                                             Vocabulary& vocabulary) {
+  std::array<bool, 256> has_byte{};
+  vocabulary.tokens.reserve(texts.size());
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const TokenType type = vocabulary.types[i];
+    if (type == TokenType::byte) {
+      const auto byte = read_byte_token(texts[i]);
+      if (!byte) {
+        return errorf(ErrorCode::damaged,
+                      "key '%s' holds '%.64s' at %zu for a byte, expected <0x00> to <0xFF>",
+                      kTokens, printable(texts[i]).c_str(), i);
+      }
+      has_byte[static_cast<unsigned char>(*byte)] = true;
+      vocabulary.tokens.emplace_back(1, *byte);
+    } else {
+      const bool plain = type == TokenType::control || type == TokenType::unknown;
+      vocabulary.tokens.push_back(plain ? std::string(texts[i]) : replace_space_marks(texts[i]));
+    }
+  }
+  const auto missing = std::ranges::find(has_byte, false);
+  if (missing == has_byte.end()) return std::string();
+  return stringf(
+      "there is no token for the byte 0x%02X: SentencePiece without byte fallback is not "
+      "supported",
+      static_cast<unsigned>(missing - has_byte.begin()));
+}
+
+Result<std::vector<float>> read_scores(const Metadata& metadata, std::size_t n_tokens) {
+  const Value* value = metadata.find(kScores);
+  if (!value) {
+    return errorf(ErrorCode::damaged, "key '%s' is missing, the tokenizer needs it", kScores);
+  }
+  const auto numbers = value->as_f64s();
+  if (!numbers) return wrong_type(kScores, *value, "an array of numbers");
+  if (numbers->size() != n_tokens) {
+    return errorf(ErrorCode::damaged, "key '%s' holds %zu scores for %zu tokens", kScores,
+                  numbers->size(), n_tokens);
+  }
+  std::vector<float> scores;
+  scores.reserve(n_tokens);
+  for (const double number : *numbers) {
+    const auto score = static_cast<float>(number);
+    if (!std::isfinite(score)) {
+      return errorf(ErrorCode::damaged, "key '%s' holds %g at %zu, expected a finite number",
+                    kScores, number, scores.size());
+    }
+    scores.push_back(score);
+  }
+  return scores;
+}
+
 // The id under this key: kNoToken where it is absent or all ones, which some writers mean by none.
 Result<std::uint32_t> read_id(const Metadata& metadata, const char* key, std::size_t n_tokens) {
   const Value* value = metadata.find(key);
@@ -189,14 +289,6 @@ Result<std::uint32_t> read_id(const Metadata& metadata, const char* key, std::si
                   n_tokens);
   }
   return static_cast<std::uint32_t>(*id);
-}
-
-Result<bool> read_flag(const Metadata& metadata, const char* key, bool absent) {
-  const Value* value = metadata.find(key);
-  if (!value) return absent;
-  const auto flag = value->as_bool();
-  if (!flag) return wrong_type(key, *value, "a boolean");
-  return *flag;
 }
 
 void add_end_token(Vocabulary& vocabulary, std::uint32_t id) {
@@ -270,18 +362,33 @@ Result<void> read_vocabulary(Checkpoint& checkpoint) {
   }
   auto types = read_types(metadata, texts->size());
   if (!types) return types.error();
-  const auto lines = read_strings(metadata, kMerges);
-  if (!lines) return lines.error();
-
   Vocabulary vocabulary;
-  const Pre& pre = *find_pre(*metadata.find(kPre)->as_string());
-  vocabulary.pre_tokenizer = pre.kind;
-  vocabulary.whole_pieces = pre.whole_pieces;
-  vocabulary.nfc = pre.nfc;
   vocabulary.types = std::move(*types);
-  add_tokens(checkpoint, *texts, vocabulary);
-  add_merges(checkpoint, *lines, ids_by_text(*texts, vocabulary.types), vocabulary);
-  if (const auto special = add_special_tokens(checkpoint, vocabulary, pre.adds_bos); !special) {
+  bool adds_bos = true;  // SentencePiece, where the file does not say
+  if (*metadata.find(kModel)->as_string() == kSentencePiece) {
+    vocabulary.model = format::TokenizerModel::sentencepiece_bpe;
+    auto scores = read_scores(metadata, texts->size());
+    if (!scores) return scores.error();
+    vocabulary.scores = std::move(*scores);
+    const auto space_prefix = read_flag(metadata, "tokenizer.ggml.add_space_prefix", true);
+    if (!space_prefix) return space_prefix.error();
+    vocabulary.space_prefix = *space_prefix;
+    auto unsupported = add_sentencepiece_tokens(*texts, vocabulary);
+    if (!unsupported) return unsupported.error();
+    checkpoint.no_vocabulary = std::move(*unsupported);
+    if (!checkpoint.no_vocabulary.empty()) return {};
+  } else {
+    const auto lines = read_strings(metadata, kMerges);
+    if (!lines) return lines.error();
+    const Pre& pre = *find_pre(*metadata.find(kPre)->as_string());
+    vocabulary.pre_tokenizer = pre.kind;
+    vocabulary.whole_pieces = pre.whole_pieces;
+    vocabulary.nfc = pre.nfc;
+    adds_bos = pre.adds_bos;
+    add_tokens(checkpoint, *texts, vocabulary);
+    add_merges(checkpoint, *lines, ids_by_text(*texts, vocabulary.types), vocabulary);
+  }
+  if (const auto special = add_special_tokens(checkpoint, vocabulary, adds_bos); !special) {
     return special.error();
   }
   checkpoint.vocabulary = std::move(vocabulary);

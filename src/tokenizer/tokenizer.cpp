@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <new>
+#include <variant>
 
 #include "base/errorf.h"
 #include "base/utf8.h"
@@ -10,6 +11,7 @@
 #include "tokenizer/make.h"
 #include "tokenizer/nfc.h"
 #include "tokenizer/pretokenize.h"
+#include "tokenizer/sentencepiece.h"
 #include "tokenizer/special.h"
 
 namespace tsq {
@@ -17,56 +19,116 @@ namespace tsq {
 using format::kNoToken;
 using format::TokenType;
 
+namespace {
+
+// The tokens of text that holds no special token. Each part that its encode() is given is a text of
+// its own.
+class ByteLevelModel {
+ public:
+  ByteLevelModel(const format::TokenizerView& view, Splitter splitter)
+      : splitter_(std::move(splitter)), bpe_(view), nfc_(view.nfc()) {}
+
+  struct Scratch {
+    std::vector<std::string_view> pieces;
+    MergeList list;
+  };
+
+  Result<void> encode(std::string_view utf8, Scratch& scratch, std::vector<Token>& tokens) const {
+    std::string normalised;
+    if (nfc_ && may_need_nfc(utf8)) {
+      normalised = to_nfc(utf8);
+      utf8 = normalised;
+    }
+    scratch.pieces.clear();
+    if (const auto done = splitter_.split(utf8, scratch.pieces); !done) return done;
+    for (const std::string_view piece : scratch.pieces) bpe_.encode(piece, scratch.list, tokens);
+    return {};
+  }
+  void encode_byte(char byte, Scratch& scratch, std::vector<Token>& tokens) const {
+    bpe_.encode({&byte, 1}, scratch.list, tokens);
+  }
+
+ private:
+  Splitter splitter_;
+  Bpe bpe_;
+  bool nfc_;
+};
+
+class SentencePieceModel {
+ public:
+  explicit SentencePieceModel(const format::TokenizerView& view) : bpe_(view) {}
+
+  using Scratch = SentencePiece::Scratch;
+
+  Result<void> encode(std::string_view utf8, Scratch& scratch, std::vector<Token>& tokens) const {
+    bpe_.encode(utf8, scratch, tokens);
+    return {};
+  }
+  void encode_byte(char byte, Scratch&, std::vector<Token>& tokens) const {
+    bpe_.encode_byte(static_cast<unsigned char>(byte), tokens);
+  }
+
+ private:
+  SentencePiece bpe_;
+};
+
+}  // namespace
+
 struct Tokenizer::State {
   format::TokenizerView view;
-  Splitter splitter;
   SpecialTokens special;
-  Bpe bpe;
+  std::variant<ByteLevelModel, SentencePieceModel> model;
 };
 
 namespace {
 
-// One call of encode(): a text is cut at special tokens, what lies between at bytes that are not
-// UTF-8, what lies between those is normalised and cut by the split pattern. Each part is a text of
-// its own to the next step.
-class Encoder {
- public:
-  Encoder(const Splitter& splitter, const Bpe& bpe, bool nfc, std::vector<Token>& tokens)
-      : splitter_(splitter), bpe_(bpe), nfc_(nfc), tokens_(tokens) {}
-
-  Result<void> encode(std::string_view text) {
-    while (!text.empty()) {
-      std::size_t valid = 0;
-      while (const std::size_t length = utf8_sequence_length(text.substr(valid))) valid += length;
-      if (const auto done = encode_utf8(text.substr(0, valid)); !done) return done;
-      text.remove_prefix(valid);
-      if (text.empty()) break;
-      bpe_.encode(text.substr(0, 1), scratch_, tokens_);
-      text.remove_prefix(1);
-    }
-    return {};
+// Cuts at bytes that are not UTF-8.
+template <class Model>
+Result<void> encode_text(const Model& model, std::string_view text,
+                         typename Model::Scratch& scratch, std::vector<Token>& tokens) {
+  while (!text.empty()) {
+    std::size_t valid = 0;
+    while (const std::size_t length = utf8_sequence_length(text.substr(valid))) valid += length;
+    if (const auto done = model.encode(text.substr(0, valid), scratch, tokens); !done) return done;
+    text.remove_prefix(valid);
+    if (text.empty()) break;
+    model.encode_byte(text[0], scratch, tokens);
+    text.remove_prefix(1);
   }
+  return {};
+}
 
- private:
-  Result<void> encode_utf8(std::string_view text) {
-    std::string normalised;
-    if (nfc_ && may_need_nfc(text)) {
-      normalised = to_nfc(text);
-      text = normalised;
-    }
-    pieces_.clear();
-    if (const auto done = splitter_.split(text, pieces_); !done) return done;
-    for (const std::string_view piece : pieces_) bpe_.encode(piece, scratch_, tokens_);
-    return {};
+// Cuts at special tokens.
+template <class Model>
+Result<void> encode_with_special(const Model& model, const SpecialTokens& special,
+                                 std::string_view text, bool control, std::vector<Token>& tokens) {
+  typename Model::Scratch scratch;
+  for (std::size_t start = 0;;) {
+    const auto found = special.find(text, start, control);
+    const std::size_t end = found ? found->start : text.size();
+    const auto done = encode_text(model, text.substr(start, end - start), scratch, tokens);
+    if (!done || !found) return done;
+    tokens.push_back(static_cast<Token>(found->id));
+    start = found->start + found->length;
   }
+}
 
-  const Splitter& splitter_;
-  const Bpe& bpe_;
-  bool nfc_;
-  std::vector<Token>& tokens_;
-  std::vector<std::string_view> pieces_;
-  Bpe::Scratch scratch_;
-};
+// A space stands before the text and, as in llama.cpp, before what follows a control token.
+std::string with_space_prefix(const format::TokenizerView& view, const SpecialTokens& special,
+                              std::string_view text, bool control) {
+  std::string prefixed;
+  std::size_t begin = 0;  // of what is a text of its own
+  for (std::size_t start = 0; begin < text.size();) {
+    const auto found = special.find(text, start, control);
+    const std::size_t end = found ? found->start : text.size();
+    start = found ? end + found->length : end;
+    if (found && view.type(found->id) != TokenType::control) continue;
+    if (begin != end) prefixed += ' ';
+    prefixed += text.substr(begin, start - begin);
+    begin = start;
+  }
+  return prefixed;
+}
 
 std::optional<Token> optional_token(std::uint32_t id) {
   if (id == kNoToken) return std::nullopt;
@@ -76,10 +138,14 @@ std::optional<Token> optional_token(std::uint32_t id) {
 }  // namespace
 
 Result<Tokenizer> make_tokenizer(const format::TokenizerView& view) try {
+  if (view.model() == format::TokenizerModel::sentencepiece_bpe) {
+    return Tokenizer(std::make_unique<const Tokenizer::State>(
+        Tokenizer::State{view, SpecialTokens(view), SentencePieceModel(view)}));
+  }
   auto splitter = Splitter::create(view.pre_tokenizer());
   if (!splitter) return splitter.error();
   return Tokenizer(std::make_unique<const Tokenizer::State>(
-      Tokenizer::State{view, std::move(*splitter), SpecialTokens(view), Bpe(view)}));
+      Tokenizer::State{view, SpecialTokens(view), ByteLevelModel(view, std::move(*splitter))}));
 } catch (const std::bad_alloc&) {
   return Error(ErrorCode::out_of_memory, "no memory to open the tokenizer");
 }
@@ -92,24 +158,26 @@ Tokenizer::~Tokenizer() = default;
 Result<std::vector<Token>> Tokenizer::encode(std::string_view text,
                                              const EncodeOptions& options) const try {
   const State& s = *state_;
-  if (text.size() > std::numeric_limits<std::uint32_t>::max()) {
-    return errorf(ErrorCode::invalid_argument, "the text has %zu bytes, expected less than 2^32",
-                  text.size());
+  if (text.size() >= std::numeric_limits<std::uint32_t>::max()) {
+    return errorf(ErrorCode::invalid_argument,
+                  "the text has %zu bytes, expected less than 2^32 - 1", text.size());
+  }
+  std::string normalised;
+  if (s.view.model() == format::TokenizerModel::sentencepiece_bpe) {
+    normalised = replace_space_marks(text);
+    if (s.view.space_prefix()) {
+      normalised = with_space_prefix(s.view, s.special, normalised, options.parse_special);
+    }
+    text = normalised;
   }
   std::vector<Token> tokens;
   if (options.add_special && s.view.add_bos()) tokens.push_back(static_cast<Token>(s.view.bos()));
-  Encoder encoder(s.splitter, s.bpe, s.view.nfc(), tokens);
-  std::size_t start = 0;
-  for (;;) {
-    const auto special = s.special.find(text, start, options.parse_special);
-    const std::size_t end = special ? special->start : text.size();
-    if (const auto done = encoder.encode(text.substr(start, end - start)); !done) {
-      return done.error();
-    }
-    if (!special) break;
-    tokens.push_back(static_cast<Token>(special->id));
-    start = special->start + special->length;
-  }
+  const auto done = std::visit(
+      [&](const auto& model) {
+        return encode_with_special(model, s.special, text, options.parse_special, tokens);
+      },
+      s.model);
+  if (!done) return done.error();
   if (options.add_special && s.view.add_eos()) tokens.push_back(static_cast<Token>(s.view.eos()));
   return tokens;
 } catch (const std::bad_alloc&) {
@@ -118,9 +186,16 @@ Result<std::vector<Token>> Tokenizer::encode(std::string_view text,
 
 std::string Tokenizer::decode(std::span<const Token> tokens, const DecodeOptions& options) const {
   std::string text;
+  bool strip = options.strip_space_prefix && state_->view.space_prefix();
   for (const Token token : tokens) {
-    if (options.skip_control && is_control(token)) continue;
-    text += bytes(token);
+    std::string_view piece = bytes(token);
+    if (is_control(token)) {
+      if (options.skip_control) continue;
+    } else {
+      if (strip && piece.starts_with(' ')) piece.remove_prefix(1);
+      strip = false;
+    }
+    text += piece;
   }
   return text;
 }

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import unicodedata
 
-NAMES = ["gpt-2", "qwen2", "llama-bpe", "qwen35"]
+NAMES = ["gpt-2", "qwen2", "llama-bpe", "qwen35", "llama-spm", "phi-3"]
 SEPARATOR = "\n__ggml_vocab_test__\n"
 
 
