@@ -11,6 +11,7 @@ import os
 import pathlib
 import pty
 import re
+import resource
 import shutil
 import signal
 import struct
@@ -131,6 +132,11 @@ class Usage(CliTest):
             ("run: .*--predict", "run", "-n", "many"),
             ("run: .*--predict", "run", "--predict", "-7"),
             ("run: .*--seed", "run", "--seed", "-2"),
+            ("run: .*--seed", "run", "--seed", "18446744073709551616"),
+            ("run: unknown option '-hf'", "run", "-hf", "someone/model", "-p", "x"),
+            ("run: unknown option '-no-cnv'", "run", "-no-cnv"),
+            ("run: unknown option '-fa'", "run", "-p", "x", "-fa"),
+            ("run: unknown option '-tb'", "run", "-tb", "4"),
             ("run: .*--activations.*int8,f32", "run", "--activations", "f16"),
             ("run: .*--stop", "run", "--stop", ""),
             ("run: .*--model", "run", "-p", "x", "-m"),
@@ -182,6 +188,10 @@ class Usage(CliTest):
         self.assertIn("prompt", done.err)
         done = self.assert_succeeds(tsq("run", "-m", self.model, "--prompt=", "-n", "0"))
         self.assertIn("prompt     1 token", done.err)
+        for short in [("-p=hi", "-n=3"), ("-p", "hi", "-n3")]:
+            done = self.assert_succeeds(tsq("run", "-m", self.model, *short, "-s=1"))
+            self.assertIn("generated  3 tokens", done.err)
+            self.assertIn("seed       1\n", done.err)
 
     def test_a_full_disk_is_reported(self):
         with open("/dev/full", "wb") as full:
@@ -331,10 +341,21 @@ class Convert(CliTest):
                             self.folder / "absent" / "a.tsq")
         self.assertEqual(self.files(), ["notes.txt", "old.tsq", "source.gguf"])
 
+    def test_a_limit_on_file_sizes_leaves_nothing(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (20480, 20480))
+
+        done = finish(start("convert", SOURCE, "-o", self.folder / "out.tsq", "--allow-random",
+                            preexec_fn=limit))
+        self.assertEqual(done.code, FAILURE, done.err)
+        self.assertRegex(done.err, r"\Atsq: .*out.tsq: .*size limit[^\n]*\n\Z")
+        self.assertEqual(self.files(), [])
+
     def test_an_interrupt_leaves_nothing(self):
         source = self.file("big.gguf")
         write_big_gguf(source)
-        for number, code in [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, -signal.SIGTERM)]:
+        for number, code in [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, -signal.SIGTERM),
+                             (signal.SIGQUIT, -signal.SIGQUIT)]:
             with self.subTest(number.name):
                 process = start("convert", source, "-o", self.folder / "out.tsq")
                 while process.poll() is None and len(self.files()) < 2:
@@ -404,6 +425,23 @@ class Verify(CliTest):
         self.assertRegex(done.out, r"(?m)^ok +token probe")
         self.assertNotRegex(done.out, r"(?m)^FAILED")
         self.assertEqual(self.assert_succeeds(tsq("fsck", self.model)).out, done.out)
+
+    def test_a_weight_that_the_graph_misses(self):
+        """Without a token probe nothing else would notice."""
+        path = self.folder / "silent.tsq"
+        self.assert_succeeds(tsq("convert", SOURCE, "-o", path, "--no-probe"))
+        content = bytearray(path.read_bytes())
+        # Entry 3 of the section directory, the tensors: offset and size, digest (FORMAT.md).
+        offset, size = struct.unpack_from("<QQ", content, 96 + 64 * 3 + 8)
+        section = bytes(content[offset : offset + size])
+        section = section.replace(b"output_norm.weight", b"output_form.weight")
+        content[offset : offset + size] = section
+        content[96 + 64 * 3 + 32 : 96 + 64 * 4] = hashlib.sha256(section).digest()
+        content[992:1024] = hashlib.sha256(content[:992]).digest()
+        path.write_bytes(content)
+        done = tsq("verify", path)
+        self.assertEqual(done.code, DAMAGED, done.err)
+        self.assertRegex(done.out, r"(?m)^FAILED +tensor 'output_norm.weight' is missing")
 
     def test_a_flipped_bit_in_the_data(self):
         def flip(content):

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <string_view>
 
 #include "base/errorf.h"
@@ -53,6 +54,15 @@ bool takes_value(const CLI::App& command, const std::string& argument) {
   return option != nullptr && option->get_items_expected_max() > 0;
 }
 
+// "-hf" or "-fa", which CLI11 would take apart into options of one letter, or into one and its
+// value. A number may stand right behind a letter: -n20.
+bool is_unknown_word(const CLI::App& command, const std::string& name) {
+  if (name.size() < 3 || name[0] != '-' || name[1] == '-') return false;
+  if (command.get_option_no_throw(name) != nullptr) return false;
+  return !(takes_value(command, name.substr(0, 2)) &&
+           (std::isdigit(static_cast<unsigned char>(name[2])) || name[2] == '-'));
+}
+
 const CLI::App* find_command(const CLI::App& app, const std::string& name) {
   const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
   const auto found = std::find_if(commands.begin(), commands.end(),
@@ -90,12 +100,17 @@ Result<std::vector<std::string>> prepare_arguments(const CLI::App& app,
     if (is_unbuilt(command->get_name(), name))
       return errorf(ErrorCode::invalid_argument, "%s: %s is not built yet",
                     command->get_name().c_str(), name.c_str());
+    if (is_unknown_word(*command, name))
+      return errorf(ErrorCode::invalid_argument, "%s: unknown option '%s'; see 'tsq %s --help'",
+                    command->get_name().c_str(), printable(argument).c_str(),
+                    command->get_name().c_str());
     if (takes_value(*command, argument) && i + 1 < arguments.size()) {
       prepared.push_back(argument);
       prepared.push_back(arguments[++i]);
-    } else if (equals + 1 == argument.size() && takes_value(*command, name)) {
+    } else if (equals != std::string::npos && takes_value(*command, name) &&
+               (name.size() == 2 || equals + 1 == argument.size())) {
       prepared.push_back(name);
-      prepared.emplace_back();
+      prepared.push_back(argument.substr(equals + 1));
     } else {
       prepared.push_back(argument);
     }

@@ -45,7 +45,7 @@ Result<void> check_target(const Options& options) {
 // A message that names no file yet is about the source, or about writing the target.
 Error with_path(const Error& error, const fs::path& source, const fs::path& target) {
   for (const fs::path& path : {source, target})
-    if (error.message().starts_with(path.string())) return error;
+    if (error.message().starts_with(path.string() + ": ")) return error;
   return error.at((error.code() == ErrorCode::io ? target : source).string());
 }
 
@@ -122,8 +122,7 @@ int convert(const Options& options) {
   if (!summary->has_tokenizer) warn("no tokenizer in the file: %s", summary->no_tokenizer.c_str());
   const auto written = format::open(options.target);
   if (!written) return fail(written.error());
-  return print(result_text(written->file, *summary) +
-               dense_text(*summary, options.dense))
+  return print(result_text(written->file, *summary) + dense_text(*summary, options.dense))
              ? kSuccess
              : kFailure;
 }
@@ -133,8 +132,8 @@ int convert(const Options& options) {
 void add_convert(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<Options>();
   Options& o = *options;
-  CLI::App* command = app.add_subcommand(
-      "convert", "Make a .tsq file of a GGUF, without losing a value");
+  CLI::App* command =
+      app.add_subcommand("convert", "Make a .tsq file of a GGUF, without losing a value");
   command->add_option("SRC", o.sources, "a GGUF file, or the parts of a split one (also --src)")
       ->type_name("FILE");
   command->add_option("--src", o.named_sources)->group("");

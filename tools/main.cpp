@@ -1,5 +1,6 @@
 // tsq: runs, converts and examines ternary language models.
 #include <cstdio>
+#include <exception>
 #include <new>
 #include <string>
 #include <vector>
@@ -72,5 +73,7 @@ int main(int argc, char** argv) {
     return tsq::tool::run_tool({argv + 1, argv + argc});
   } catch (const std::bad_alloc&) {
     return tsq::tool::fail({tsq::ErrorCode::out_of_memory, "out of memory"});
+  } catch (const std::exception& error) {  // a path or a locale that the standard library dislikes
+    return tsq::tool::fail({tsq::ErrorCode::io, error.what()});
   }
 }

@@ -1,3 +1,4 @@
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -24,7 +25,7 @@ struct Options {
   std::optional<std::string> prompt;
   std::string prompt_file;
   std::int32_t predict = -1;  // -1: until the text ends or the context is full
-  std::int64_t seed = -1;     // -1: random
+  std::string seed = "-1";    // a number of 64 bits; -1: random
   std::vector<std::string> stops;
   bool parse_special = false;
   bool ignore_eos = false;
@@ -34,19 +35,28 @@ struct Options {
 
 struct Timing {
   std::size_t tokens = 0;
+  std::size_t computed = 0;  // tokens that the model was run for: an answer's last one is not
   double seconds = 0;
 
   void print(const char* what) const {
     std::fprintf(stderr, "%-10s %zu token%s in %.2f s", what, tokens, tokens == 1 ? "" : "s",
                  seconds);
-    if (tokens > 0 && seconds > 0)
-      std::fprintf(stderr, ", %.1f tokens/s", static_cast<double>(tokens) / seconds);
+    if (computed > 0 && seconds > 0)
+      std::fprintf(stderr, ", %.1f tokens/s", static_cast<double>(computed) / seconds);
     std::fputc('\n', stderr);
   }
 };
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::optional<std::uint64_t> parse_seed(const std::string& text) {
+  std::uint64_t seed = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, seed);
+  if (text.empty() || error != std::errc() || rest != end) return std::nullopt;
+  return seed;
 }
 
 Result<std::string> read_prompt(const Options& options) {
@@ -109,6 +119,7 @@ class Generation {
       }
       const auto appended = session_.append({&token, 1});
       if (!appended) return appended.error();
+      ++timing_.computed;
       logits = *appended;
     }
     return {};
@@ -152,7 +163,7 @@ int generate(const Model& model, Session& session, Sampler& sampler, const Optio
   for (const Token token : *tokens) sampler.accept(token);
 
   watch_interrupt();
-  Timing reading{tokens->size(), 0};
+  Timing reading{tokens->size(), tokens->size(), 0};
   const auto start = Clock::now();
   ProgressBar bar("prompt", ProgressBar::Unit::tokens);
   const auto logits = session.append(*tokens, Logits::last, [&](std::int32_t done, std::int32_t n) {
@@ -187,8 +198,7 @@ int generate(const Model& model, Session& session, Sampler& sampler, const Optio
 
 int run(const Options& options) {
   SamplerOptions sampling = options.sampler;
-  sampling.seed =
-      options.seed >= 0 ? static_cast<std::uint64_t>(options.seed) : std::random_device()();
+  sampling.seed = parse_seed(options.seed).value_or(std::random_device()());
   const auto prompt = read_prompt(options);
   if (!prompt) return fail(prompt.error());
   const auto model = load_model(options.engine);
@@ -224,7 +234,9 @@ void add_run(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(-1, INT32_MAX).description(""))
       ->type_name("N");
   command->add_option("-s,--seed", o.seed, "seed of the sampler [-1: a new one each time]")
-      ->check(CLI::Range(std::int64_t{-1}, INT64_MAX).description(""))
+      ->check([](const std::string& text) {
+        return text == "-1" || parse_seed(text) ? "" : "expected 0 to 2^64 - 1, or -1";
+      })
       ->type_name("N");
   command->add_option("--temp", o.sampler.temperature, "temperature; 0 takes the likeliest token")
       ->capture_default_str();

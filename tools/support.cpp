@@ -59,6 +59,12 @@ bool is_ignored(int signal_number) {
   return action.sa_handler == SIG_IGN;
 }
 
+// https://no-color.org: set, and not to nothing.
+bool no_color() {
+  const char* const value = std::getenv("NO_COLOR");
+  return value != nullptr && *value != '\0';
+}
+
 std::string with_unit(std::uint64_t bytes, double step, std::array<const char*, 7> units) {
   double value = static_cast<double>(bytes);
   std::size_t unit = 0;
@@ -146,8 +152,10 @@ bool interrupted() { return interrupt_count > 0; }
 void clean_up_on_signals() {
   handle(SIGINT, clean_up_and_end);
   handle(SIGTERM, clean_up_and_end);
-  for (const int signal_number : {SIGHUP, SIGPIPE})  // nohup and some callers ignore these
+  for (const int signal_number :
+       {SIGHUP, SIGPIPE, SIGQUIT, SIGXCPU})  // nohup and others ignore some
     if (!is_ignored(signal_number)) handle(signal_number, clean_up_and_end);
+  ::signal(SIGXFSZ, SIG_IGN);  // the write fails then, and says why
 }
 
 std::string human_bytes(std::uint64_t bytes) {
@@ -180,7 +188,7 @@ std::string lower_first(std::string text) {
 ProgressBar::ProgressBar(std::string label, Unit unit)
     : label_(std::move(label)),
       unit_(unit),
-      enabled_(is_terminal(stderr) && std::getenv("NO_COLOR") == nullptr),
+      enabled_(is_terminal(stderr) && !no_color()),
       start_(Clock::now()) {}
 
 ProgressBar::~ProgressBar() { clear(); }

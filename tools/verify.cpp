@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "arch/graph.h"
 #include "base/errorf.h"
 #include "commands.h"
 #include "engine/token_probe.h"
@@ -52,6 +53,16 @@ Result<void> check_data(const format::File& file, Report& report) {
   return {};
 }
 
+// That the architecture's graph finds every weight, so that a file that passes also runs.
+void check_graph(const format::File& file, Report& report) {
+  const auto architecture = file.metadata().require_string("general.architecture");
+  if (!architecture) return report.failed(architecture.error().message());
+  const std::string name = printable(*architecture);
+  if (!has_graph(*architecture)) return report.skipped("graph: tsq has none for '" + name + "'");
+  if (const auto graph = make_graph(file); !graph) return report.failed(graph.error().message());
+  report.ok("every weight has its place in the graph of '" + name + "'");
+}
+
 Result<void> check_probe(const std::string& path, const format::TokenProbe& probe, Report& report) {
   if (probe.state != format::TokenProbeState::present) {
     report.skipped("token probe: " + describe(probe));
@@ -69,10 +80,11 @@ Result<void> check_probe(const std::string& path, const format::TokenProbe& prob
   bar.clear();
   if (checked) {
     report.ok("token probe: " + describe(probe));
-  } else if (checked.error().code() == ErrorCode::damaged) {
-    report.failed(checked.error().message());
-  } else {
+  } else if (checked.error().code() == ErrorCode::out_of_memory ||
+             checked.error().code() == ErrorCode::io) {
     return checked.error();
+  } else {
+    report.failed("token probe: " + checked.error().message());
   }
   return {};
 }
@@ -83,6 +95,7 @@ int verify(const std::string& path) {
   Report report;
   report.ok("header, sections and records");
   if (const auto done = check_data(opened->file, report); !done) return fail(done.error());
+  check_graph(opened->file, report);
   if (const auto done = check_probe(path, opened->file.token_probe(), report); !done)
     return fail(done.error());
   if (report.output_failed()) return kFailure;

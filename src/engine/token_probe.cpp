@@ -121,14 +121,13 @@ Result<void> check_token_probe(const std::filesystem::path& path, const TokenPro
   if (!made) return made.error();
   // The logits are the same bits on every CPU; the allowance is for the libm's logarithm.
   if (!(std::abs(found.mean_nll - probe.mean_nll) <= 1e-12 * std::abs(probe.mean_nll))) {
-    return errorf(ErrorCode::damaged,
-                  "token probe: mean negative log-likelihood is %.9f, expected %.9f",
+    return errorf(ErrorCode::damaged, "mean negative log-likelihood is %.9f, expected %.9f",
                   found.mean_nll, probe.mean_nll);
   }
   for (std::size_t i = 0; i < probe.greedy.size(); ++i) {
     if (found.greedy[i] != probe.greedy[i]) {
-      return errorf(ErrorCode::damaged, "token probe: greedy token %zu is %u, expected %u", i,
-                    found.greedy[i], probe.greedy[i]);
+      return errorf(ErrorCode::damaged, "greedy token %zu is %u, expected %u", i, found.greedy[i],
+                    probe.greedy[i]);
     }
   }
   return {};
