@@ -33,6 +33,8 @@ kernels::DenseMatrix dense_view(const Weight& w) {
   using kernels::DenseType;
   const auto type = [&] {
     switch (w.shape.encoding) {
+      case Encoding::f32:
+        return DenseType::f32;
       case Encoding::f16:
         return DenseType::f16;
       case Encoding::bf16:
@@ -41,9 +43,13 @@ kernels::DenseMatrix dense_view(const Weight& w) {
         return DenseType::q8;
       case Encoding::q4:
         return w.shape.flags & format::kFlagMinimum ? DenseType::q4m : DenseType::q4;
-      default:
-        return DenseType::f32;
+      case Encoding::t2:
+      case Encoding::t1:
+      case Encoding::s34:
+        break;
     }
+    assert(!"a ternary weight is no dense matrix");
+    return DenseType::f32;
   }();
   return {type, w.body, format::dense_row_bytes(w.shape.encoding, w.shape.flags, w.shape.cols),
           w.shape.rows, format::padded_cols(w.shape.encoding, w.shape.cols)};
@@ -99,7 +105,11 @@ class CpuBackend final : public Backend {
           case Encoding::s34:
             k_.s34_row(ternary_view(table), token, row);
             break;
-          default:
+          case Encoding::f32:
+          case Encoding::f16:
+          case Encoding::bf16:
+          case Encoding::q8:
+          case Encoding::q4:
             k_.dense_row(dense_view(table), token, row);
             break;
         }
@@ -312,7 +322,11 @@ class CpuBackend final : public Backend {
       case Encoding::s34:
         if (int8) return k_.s34_gemm(ternary_view(w), rows, activations_.q8(), y);
         return k_.s34_gemm_f32(ternary_view(w), rows, activations_.f32(), y);
-      default:
+      case Encoding::f32:
+      case Encoding::f16:
+      case Encoding::bf16:
+      case Encoding::q8:
+      case Encoding::q4:
         return k_.dense_gemm(dense_view(w), rows, activations_.f32(), y);
     }
   }
