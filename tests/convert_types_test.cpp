@@ -167,6 +167,83 @@ INSTANTIATE_TEST_SUITE_P(Every, TernaryTypes,
                                          TypeCase{"IQ2_BN", gguf::kIQ2_BN, SourceType::iq2_bn}),
                          [](const auto& test) { return std::string(test.param.name); });
 
+// Rows of 2-bit codes with one 0 in each quad, behind an fp16 scale for each block.
+std::vector<std::byte> quads(std::uint64_t cols, std::uint64_t rows, std::size_t block,
+                             std::uint32_t unit) {
+  Random random(9);
+  ByteWriter out;
+  std::vector<std::uint8_t> codes(format::kGroup);
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    for (std::uint64_t col = 0; col < cols; col += block) {
+      if (col % format::kGroup == 0) {
+        for (std::size_t q = 0; q < format::kGroup / 4; ++q) {
+          const std::size_t zero = random.below(4);
+          for (std::size_t p = 0; p < 4; ++p) {
+            codes[format::s34_input(unit, q, p)] =
+                static_cast<std::uint8_t>(p == zero ? 1 : 2 * random.below(2));
+          }
+        }
+      }
+      out.write(static_cast<std::uint16_t>(0x2c00 + row));
+      for (std::size_t i = 0; i < block; i += 4) {
+        const std::uint8_t* const c = codes.data() + col % format::kGroup + i;
+        out.write(static_cast<std::uint8_t>(c[0] | c[1] << 2 | c[2] << 4 | c[3] << 6));
+      }
+    }
+  }
+  return out.take();
+}
+
+class QuadTypes : public ConvertTypes, public testing::WithParamInterface<std::uint32_t> {};
+
+TEST_P(QuadTypes, BecomeS34Unasked) {
+  const std::uint32_t unit = GetParam();
+  for (const bool narrow : {false, true}) {
+    const std::uint64_t cols = narrow ? 192 : 384;
+    const std::size_t block = narrow ? 64 : 128;
+    auto file =
+        model_with(narrow ? gguf::kQ2_0 : gguf::kPQ2_0, {cols, 33}, quads(cols, 33, block, unit));
+    const auto bytes = file.build();
+    const auto source = parse(bytes);
+    ASSERT_TRUE(source) << source.error().message();
+    auto opened = make(file);
+    EXPECT_EQ(opened.file.find("x")->encoding, Encoding::s34);
+    EXPECT_EQ(opened.file.find("x")->flags, unit);
+    EXPECT_EQ(opened.file.find("x")->zero_count, cols * 33 / 4);
+    expect_same_values(*source, opened.file);
+
+    ConvertOptions options;
+    options.encoding = TernaryEncoding::t1;
+    EXPECT_EQ(make(file, options).file.find("x")->encoding, Encoding::t1);
+    // Four zeros at the end of the last row, of one quad or of four.
+    file.tensor("x").data.back() = std::byte{0x55};
+    opened = make(file);
+    EXPECT_EQ(opened.file.find("x")->encoding, Encoding::t1);
+    file.tensor("x").data.back() = std::byte{0xe9};  // 0, +1, +1, +2
+    fs::remove(target());
+    expect_refused(file, ErrorCode::unsupported, {"'x': row 32", "code 3"});
+  }
+}
+
+TEST_P(QuadTypes, OfStqKeepTheirUnit) {
+  const std::uint32_t unit = GetParam();
+  auto file = model_with(gguf::kSTQ1_0, {512, 33}, blocks_of(SourceType::stq1_0, 512 * 33, 2));
+  const auto bytes = file.build();
+  const importer::Bytes parts[] = {bytes};
+  const auto source = importer::parse_gguf(parts, {.stq_consecutive = unit == 0});
+  ASSERT_TRUE(source);
+  ASSERT_TRUE(convert::convert_checkpoint(*source, target()));
+  const auto opened = open_sound(target());
+  EXPECT_EQ(opened.file.find("x")->encoding, Encoding::s34);
+  EXPECT_EQ(opened.file.find("x")->flags, unit);
+  expect_same_values(*source, opened.file);
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, QuadTypes, testing::Values(0u, format::kFlagStride16),
+                         [](const auto& test) {
+                           return std::string(test.param == 0 ? "consecutive" : "strided");
+                         });
+
 TEST_F(ConvertTypes, AssumedLayoutsReachTheFile) {
   const fs::path source = folder_.path() / "in.gguf";
   auto file = model_with(gguf::kI2_S, {192, 10}, blocks_of(SourceType::i2_s, 192 * 10, 1));

@@ -13,7 +13,8 @@
 
 namespace tsq::convert {
 
-// How ternary tensors are stored. automatic is a fixed rule: t1.
+// How ternary tensors are stored. automatic is a fixed rule: s34 where every quad holds exactly one
+// 0, else t1.
 enum class TernaryEncoding : std::uint8_t { automatic, t1, t2 };
 
 // What dense matrices (of two or more dims, rows of whole 32-blocks) are narrowed to. keep: nothing

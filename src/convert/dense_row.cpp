@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/half.h"
-#include "convert/plan.h"
+#include "convert/choose.h"
 #include "convert/quantize.h"
 #include "import/blocks.h"
 

@@ -5,14 +5,12 @@
 #include <iterator>
 
 #include "base/errorf.h"
-#include "base/half.h"
 #include "base/utf8.h"
-#include "import/blocks.h"
+#include "convert/choose.h"
 
 namespace tsq::convert {
 namespace {
 
-using format::Encoding;
 using format::TensorRecord;
 
 // Gated DeltaNet: GGUF stores its value heads in an order that tsq does not keep.
@@ -20,76 +18,14 @@ bool reorders_heads(std::string_view architecture) {
   return architecture == "qwen35" || architecture == "qwen35moe" || architecture == "qwen3next";
 }
 
-struct Choice {
-  Encoding encoding;
-  Fate fate;
-};
-
-bool is_f16(float value) { return f16_to_f32(f32_to_f16(value)) == value; }
-
-bool fits_f16(const importer::Tensor& tensor) {
-  std::vector<float> values(static_cast<std::size_t>(tensor.cols()));
-  for (std::uint64_t row = 0; row < tensor.rows(); ++row) {
-    importer::decode_row(tensor, row, values.data());
-    if (!std::all_of(values.begin(), values.end(), is_f16)) return false;
-  }
-  return true;
-}
-
-// Bytes of 32 weights.
-std::uint64_t block_bytes(Encoding encoding) { return format::dense_row_bytes(encoding, 0, 32); }
-
-Choice choose_dense(const importer::Tensor& tensor, DenseEncoding dense) {
-  const auto own = own_encoding(tensor.type);
-  const Fate whole = own ? Fate::kept : Fate::widened;
-  if (tensor.n_dims == 1) return {Encoding::f32, whole};
-  if (dense != DenseEncoding::keep && tensor.cols() % format::kDenseBlock == 0) {
-    const Encoding narrow = dense == DenseEncoding::f16  ? Encoding::f16
-                            : dense == DenseEncoding::q8 ? Encoding::q8
-                                                         : Encoding::q4;
-    if (!own || block_bytes(*own) > block_bytes(narrow)) {
-      const bool exact = narrow == Encoding::f16 && fits_f16(tensor);
-      return {narrow, exact ? whole : Fate::narrowed};
-    }
-  }
-  if (own) return {*own, Fate::kept};
-  return {fits_f16(tensor) ? Encoding::f16 : Encoding::f32, Fate::widened};
-}
-
-// Whether t1 and t2 can hold the tensor.
-bool fits_ternary(const importer::Tensor& tensor) {
-  const std::size_t group = importer::scale_group(tensor.type);
-  if (!importer::can_hold_plus_2(tensor.type) && group == format::kGroup) return true;
-  std::vector<std::uint8_t> codes(static_cast<std::size_t>(tensor.cols()));
-  std::vector<std::uint16_t> scales(codes.size() / group);
-  for (std::uint64_t row = 0; row < tensor.rows(); ++row) {
-    const bool sound = importer::decode_ternary_row(tensor, row, codes.data(), scales.data());
-    if (!sound && importer::can_hold_plus_2(tensor.type)) return false;
-    if (group == format::kGroup) continue;
-    for (std::size_t i = 1; i < scales.size(); i += 2) {
-      if (scales[i] != scales[i - 1]) return false;
-    }
-  }
-  return true;
-}
-
-Choice choose_ternary(const importer::Tensor& tensor, TernaryEncoding ternary,
-                      DenseEncoding dense) {
-  if (tensor.n_dims == 1) return {Encoding::f32, Fate::widened};
-  if (dense == DenseEncoding::q4 && !fits_ternary(tensor)) return {Encoding::q4, Fate::as_q4};
-  return {ternary == TernaryEncoding::t2 ? Encoding::t2 : Encoding::t1, Fate::kept};
-}
-
-TensorRecord make_record(const importer::Tensor& tensor, Encoding encoding) {
+TensorRecord make_record(const importer::Tensor& tensor, const Choice& choice) {
   TensorRecord record;
   record.name = std::string(tensor.name);
-  record.encoding = encoding;
+  record.encoding = choice.encoding;
+  record.flags = choice.flags;
   record.n_dims = tensor.n_dims;
   record.dims = tensor.dims;
   record.input_rotation = tensor.rotation;
-  if (tensor.type == importer::SourceType::q4_1 && record.encoding == Encoding::q4) {
-    record.flags = format::kFlagMinimum;
-  }
   if (format::is_ternary(record.encoding)) {
     record.scale_kind = format::ScaleKind::per_group;
     record.activation_quant = format::ActivationQuant::per_group;
@@ -177,24 +113,6 @@ bool is_left_out(std::string_view key) {
 
 }  // namespace
 
-std::optional<Encoding> own_encoding(importer::SourceType type) {
-  switch (type) {
-    case importer::SourceType::f32:
-      return Encoding::f32;
-    case importer::SourceType::f16:
-      return Encoding::f16;
-    case importer::SourceType::bf16:
-      return Encoding::bf16;
-    case importer::SourceType::q8_0:
-      return Encoding::q8;
-    case importer::SourceType::q4_0:
-    case importer::SourceType::q4_1:
-      return Encoding::q4;
-    default:
-      return std::nullopt;
-  }
-}
-
 Result<Plan> plan(const importer::Checkpoint& checkpoint, TernaryEncoding ternary,
                   DenseEncoding dense) {
   Plan plan;
@@ -204,9 +122,8 @@ Result<Plan> plan(const importer::Checkpoint& checkpoint, TernaryEncoding ternar
   if (!header) return header.error();
   contents.header = std::move(*header);
   for (const importer::Tensor& tensor : checkpoint.tensors) {
-    const Choice choice = importer::is_ternary(tensor.type) ? choose_ternary(tensor, ternary, dense)
-                                                            : choose_dense(tensor, dense);
-    contents.tensors.push_back(make_record(tensor, choice.encoding));
+    const Choice choice = choose(tensor, ternary, dense);
+    contents.tensors.push_back(make_record(tensor, choice));
     plan.fates.push_back(choice.fate);
   }
 

@@ -1,8 +1,6 @@
 // What the .tsq file of a checkpoint will hold, before any tensor is written.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "convert/convert.h"
@@ -22,8 +20,5 @@ struct Plan {
 // contradict its tensors.
 Result<Plan> plan(const importer::Checkpoint& checkpoint, TernaryEncoding ternary,
                   DenseEncoding dense);
-
-// The dense encoding whose blocks are those of this type.
-std::optional<format::Encoding> own_encoding(importer::SourceType type);
 
 }  // namespace tsq::convert

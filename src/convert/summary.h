@@ -31,7 +31,7 @@ struct Summary {
   std::vector<EncodingTotal> encodings;  // ascending
   std::uint64_t weights = 0, weight_bytes = 0;
   std::uint64_t ternary_weights = 0, ternary_bytes = 0, ternary_zeros = 0;
-  // The bytes that the ternary tensors would take in t1 and in t2; one of them is ternary_bytes.
+  // The bytes that the ternary tensors would take if all were t1, or t2.
   std::uint64_t ternary_bytes_as_t1 = 0, ternary_bytes_as_t2 = 0;
 
   // Dense tensors of blocks that tsq has no encoding for, and what they take as f32 or f16.

@@ -70,11 +70,12 @@ struct Outcome {
 // Packs row blocks of one tensor on one thread; allocates only when it is made.
 class BlockPacker {
  public:
-  BlockPacker(const importer::Tensor& tensor, format::Encoding encoding)
+  BlockPacker(const importer::Tensor& tensor, const format::TensorRecord& record)
       : tensor_(tensor),
-        encoding_(encoding),
+        encoding_(record.encoding),
+        flags_(record.flags),
         cols_(static_cast<std::size_t>(tensor.cols())),
-        padded_(static_cast<std::size_t>(format::padded_cols(encoding, cols_))),
+        padded_(static_cast<std::size_t>(format::padded_cols(encoding_, cols_))),
         groups_(padded_ / format::kGroup),
         codes_(format::kRowBlock * padded_),
         unpacked_codes_(codes_.size()),
@@ -96,16 +97,25 @@ class BlockPacker {
       if (outcome.fault != Fault::none) return outcome;
       outcome.zeros += static_cast<std::uint64_t>(std::count(codes, codes + cols_, 1));
     }
-    format::pack_row_block(encoding_, cols_, codes_.data(), scales_.data(), body);
-    if (!format::unpack_row_block(encoding_, cols_, body, unpacked_codes_.data(),
-                                  unpacked_scales_.data()) ||
-        codes_ != unpacked_codes_ || scales_ != unpacked_scales_) {
+    format::pack_row_block(encoding_, cols_, codes_.data(), scales_.data(), body, flags_);
+    const bool sound = format::unpack_row_block(encoding_, cols_, body, unpacked_codes_.data(),
+                                                unpacked_scales_.data(), flags_);
+    if (!sound || !same_codes(n) || scales_ != unpacked_scales_) {
       outcome.fault = Fault::not_lossless;
     }
     return outcome;
   }
 
  private:
+  // Of the n rows that the tensor has; padding is not a matter of its values.
+  bool same_codes(std::uint64_t n) const {
+    for (std::uint64_t i = 0; i < n; ++i) {
+      const std::uint8_t* const codes = codes_.data() + i * padded_;
+      if (!std::equal(codes, codes + cols_, unpacked_codes_.data() + i * padded_)) return false;
+    }
+    return true;
+  }
+
   Fault decode(std::uint64_t row, std::uint8_t* codes, std::uint16_t* scales) {
     if (!importer::row_is_finite(tensor_, row)) return Fault::not_finite;
     if (!importer::decode_ternary_row(tensor_, row, codes, row_scales_.data())) {
@@ -124,6 +134,7 @@ class BlockPacker {
 
   const importer::Tensor& tensor_;
   format::Encoding encoding_;
+  std::uint32_t flags_;
   std::size_t cols_, padded_, groups_;
   std::vector<std::uint8_t> codes_, unpacked_codes_;
   std::vector<std::uint16_t> row_scales_, scales_, unpacked_scales_;
@@ -175,7 +186,7 @@ Result<void> write_ternary(format::Writer& writer, const importer::Tensor& tenso
       std::min(n_blocks, std::max<std::uint64_t>(kChunkBytes / block_bytes, threads));
 
   std::vector<BlockPacker> packers;
-  for (std::size_t t = 0; t < threads; ++t) packers.emplace_back(tensor, record.encoding);
+  for (std::size_t t = 0; t < threads; ++t) packers.emplace_back(tensor, record);
   std::vector<std::byte> chunk(static_cast<std::size_t>(blocks_at_once * block_bytes));
   std::vector<Outcome> outcomes(static_cast<std::size_t>(blocks_at_once));
   std::uint64_t zeros = 0;

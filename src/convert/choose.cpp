@@ -1,0 +1,137 @@
+#include "convert/choose.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "base/half.h"
+#include "import/blocks.h"
+
+namespace tsq::convert {
+namespace {
+
+using format::Encoding;
+using importer::SourceType;
+
+bool is_f16(float value) { return f16_to_f32(f32_to_f16(value)) == value; }
+
+bool fits_f16(const importer::Tensor& tensor) {
+  std::vector<float> values(static_cast<std::size_t>(tensor.cols()));
+  for (std::uint64_t row = 0; row < tensor.rows(); ++row) {
+    importer::decode_row(tensor, row, values.data());
+    if (!std::all_of(values.begin(), values.end(), is_f16)) return false;
+  }
+  return true;
+}
+
+// Bytes of 32 weights.
+std::uint64_t block_bytes(Encoding encoding) { return format::dense_row_bytes(encoding, 0, 32); }
+
+Choice choose_dense(const importer::Tensor& tensor, DenseEncoding dense) {
+  const auto own = own_encoding(tensor.type);
+  const Fate whole = own ? Fate::kept : Fate::widened;
+  if (tensor.n_dims == 1) return {Encoding::f32, whole};
+  if (dense != DenseEncoding::keep && tensor.cols() % format::kDenseBlock == 0) {
+    const Encoding narrow = dense == DenseEncoding::f16  ? Encoding::f16
+                            : dense == DenseEncoding::q8 ? Encoding::q8
+                                                         : Encoding::q4;
+    if (!own || block_bytes(*own) > block_bytes(narrow)) {
+      const bool exact = narrow == Encoding::f16 && fits_f16(tensor);
+      return {narrow, exact ? whole : Fate::narrowed};
+    }
+  }
+  if (own) {
+    const bool minimum = tensor.type == SourceType::q4_1;
+    return {*own, Fate::kept, minimum ? format::kFlagMinimum : 0};
+  }
+  return {fits_f16(tensor) ? Encoding::f16 : Encoding::f32, Fate::widened};
+}
+
+// Whether t1 and t2 can hold the tensor.
+bool fits_ternary(const importer::Tensor& tensor) {
+  const std::size_t group = importer::scale_group(tensor.type);
+  if (!importer::can_hold_plus_2(tensor.type) && group == format::kGroup) return true;
+  std::vector<std::uint8_t> codes(static_cast<std::size_t>(tensor.cols()));
+  std::vector<std::uint16_t> scales(codes.size() / group);
+  for (std::uint64_t row = 0; row < tensor.rows(); ++row) {
+    const bool sound = importer::decode_ternary_row(tensor, row, codes.data(), scales.data());
+    if (!sound && importer::can_hold_plus_2(tensor.type)) return false;
+    if (group == format::kGroup) continue;
+    for (std::size_t i = 1; i < scales.size(); i += 2) {
+      if (scales[i] != scales[i - 1]) return false;
+    }
+  }
+  return true;
+}
+
+// Whether each quad of a unit holds exactly one 0 and no code 3.
+bool has_one_zero_a_quad(const std::vector<std::uint8_t>& codes, std::uint32_t unit) {
+  for (std::size_t first = 0; first < codes.size(); first += format::kGroup) {
+    for (std::size_t q = 0; q < format::kGroup / 4; ++q) {
+      if (first + format::s34_input(unit, q, 0) >= codes.size()) continue;  // half a group
+      int zeros = 0;
+      for (std::size_t p = 0; p < 4; ++p) {
+        const std::uint8_t code = codes[first + format::s34_input(unit, q, p)];
+        if (code == 3) return false;
+        zeros += code == 1 ? 1 : 0;
+      }
+      if (zeros != 1) return false;
+    }
+  }
+  return true;
+}
+
+// The unit of s34 that holds the tensor, if one does. A tensor that is not of this kind shows it in
+// its first row.
+std::optional<std::uint32_t> s34_unit(const importer::Tensor& tensor) {
+  if (tensor.type == SourceType::stq1_0) return format::kFlagStride16;
+  if (tensor.type == SourceType::stq1_0_consecutive) return 0;
+  std::vector<std::uint8_t> codes(static_cast<std::size_t>(tensor.cols()));
+  std::vector<std::uint16_t> scales(codes.size() / importer::scale_group(tensor.type));
+  bool consecutive = true, strided = true;
+  for (std::uint64_t row = 0; row < tensor.rows() && (consecutive || strided); ++row) {
+    importer::decode_ternary_row(tensor, row, codes.data(), scales.data());
+    consecutive = consecutive && has_one_zero_a_quad(codes, 0);
+    strided = strided && has_one_zero_a_quad(codes, format::kFlagStride16);
+  }
+  if (consecutive) return 0;
+  if (strided) return format::kFlagStride16;
+  return std::nullopt;
+}
+
+Choice choose_ternary(const importer::Tensor& tensor, TernaryEncoding ternary,
+                      DenseEncoding dense) {
+  if (tensor.n_dims == 1) return {Encoding::f32, Fate::widened};
+  if (dense == DenseEncoding::q4 && !fits_ternary(tensor)) return {Encoding::q4, Fate::as_q4};
+  if (ternary == TernaryEncoding::t2) return {Encoding::t2, Fate::kept};
+  const auto unit = ternary == TernaryEncoding::automatic ? s34_unit(tensor) : std::nullopt;
+  if (unit) return {Encoding::s34, Fate::kept, *unit};
+  return {Encoding::t1, Fate::kept};
+}
+
+}  // namespace
+
+std::optional<Encoding> own_encoding(importer::SourceType type) {
+  switch (type) {
+    case importer::SourceType::f32:
+      return Encoding::f32;
+    case importer::SourceType::f16:
+      return Encoding::f16;
+    case importer::SourceType::bf16:
+      return Encoding::bf16;
+    case importer::SourceType::q8_0:
+      return Encoding::q8;
+    case importer::SourceType::q4_0:
+    case importer::SourceType::q4_1:
+      return Encoding::q4;
+    default:
+      return std::nullopt;
+  }
+}
+
+Choice choose(const importer::Tensor& tensor, TernaryEncoding ternary, DenseEncoding dense) {
+  return importer::is_ternary(tensor.type) ? choose_ternary(tensor, ternary, dense)
+                                           : choose_dense(tensor, dense);
+}
+
+}  // namespace tsq::convert
