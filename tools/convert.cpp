@@ -142,7 +142,7 @@ void add_convert(CLI::App& app, int& exit_code) {
       ->option_text("FILE");
   command
       ->add_option("--encoding", o.encoding,
-                   "of ternary weights: t1 is smaller, t2 faster [auto: t1]")
+                   "of ternary weights: t1 is smaller, t2 faster [auto: s34 where it can, else t1]")
       ->check(CLI::IsMember({"auto", "t1", "t2"}))
       ->option_text("auto|t1|t2");
   command
