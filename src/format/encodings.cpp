@@ -199,11 +199,6 @@ void decode_ternary_row(const Shape& shape, const std::byte* body, std::uint64_t
   }
 }
 
-// Input i (0 to 31) of a q4 block's code bytes.
-unsigned q4_code(const std::byte* codes, std::size_t i) {
-  return i < 16 ? load_u8(codes + i) & 15 : load_u8(codes + i - 16) >> 4;
-}
-
 float dense_value(Encoding encoding, bool minimum, const std::byte* row, std::uint64_t col) {
   const std::size_t i = col % kDenseBlock;
   switch (encoding) {
@@ -344,6 +339,10 @@ unsigned s34_quad_at(const std::byte* group, std::size_t row, std::size_t q) {
   const S34Place place = s34_place(row, q);
   const unsigned nibble = load_u8(group + place.byte) >> place.shift & 15;
   return nibble | (load_u8(group + place.sign_byte) >> place.sign_bit & 1) << 4;
+}
+
+unsigned q4_code(const std::byte* codes, std::size_t i) {
+  return i < 16 ? load_u8(codes + i) & 15 : load_u8(codes + i - 16) >> 4;
 }
 
 void pack_row_block(Encoding encoding, std::uint64_t cols, const std::uint8_t* codes,

@@ -120,6 +120,9 @@ constexpr std::size_t s34_input(std::uint32_t flags, std::size_t q, std::size_t 
 // Quad q of a row (below 32) of an s34 group with its scale line.
 unsigned s34_quad_at(const std::byte* group, std::size_t row, std::size_t q);
 
+// Input i (0 to 31) of a q4 block, given its 16 code bytes.
+unsigned q4_code(const std::byte* codes, std::size_t i);
+
 // One block of 32 rows of a ternary encoding with per-group scales; of the flags stride 16 counts,
 // for s34. codes: [32][padded cols], 0 1 2; scales: [32][groups] fp16 bits. Padding rows and
 // columns are the caller's: code 1, scale 0 for rows. A quad of s34 holds exactly one 1, or is

@@ -251,7 +251,7 @@ class TensorCheck {
   void check_blocks(const std::byte* row, std::uint64_t stored) {
     const bool q8 = tensor_.encoding == Encoding::q8;
     const bool minimum = (tensor_.flags & kFlagMinimum) != 0;
-    const std::uint64_t block_bytes = q8 ? 34 : minimum ? 20 : 18;
+    const std::uint64_t block_bytes = dense_row_bytes(tensor_.encoding, tensor_.flags, kDenseBlock);
     for (std::uint64_t b = 0; b < stored / kDenseBlock; ++b) {
       const std::byte* const block = row + b * block_bytes;
       const bool finite = is_finite_f16(load<std::uint16_t>(block)) &&
@@ -262,8 +262,7 @@ class TensorCheck {
         row + (stored / kDenseBlock - 1) * block_bytes + (minimum ? 4 : 2);
     for (std::uint64_t col = tensor_.cols(); col < stored; ++col) {
       const std::size_t i = col % kDenseBlock;
-      const auto byte = std::to_integer<unsigned>(codes[q8 || i < 16 ? i : i - 16]);
-      const unsigned code = q8 ? byte : i < 16 ? byte & 15 : byte >> 4;
+      const unsigned code = q8 ? std::to_integer<unsigned>(codes[i]) : q4_code(codes, i);
       if (code != (q8 || minimum ? 0u : 8u)) padding_weights_.add([&] { return place(row_, col); });
     }
   }
