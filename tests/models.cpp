@@ -1,7 +1,6 @@
 #include "models.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "convert/convert.h"
+#include "temporary_folder.h"
 #include "tsq/loader.h"
 
 namespace tsq::test {
@@ -18,17 +18,9 @@ namespace fs = std::filesystem;
 
 const fs::path kModels = fs::path(TSQ_TEST_DATA) / "models";
 
-// A folder of this process that goes away with it.
 const fs::path& scratch_folder() {
-  static const struct Folder {
-    fs::path path = fs::temp_directory_path() / ("tsq-models-" + std::to_string(getpid()));
-    Folder() { fs::create_directories(path); }
-    ~Folder() {
-      std::error_code ignored;
-      fs::remove_all(path, ignored);
-    }
-  } folder;
-  return folder.path;
+  static const TemporaryFolder folder;
+  return folder.path();
 }
 
 }  // namespace
