@@ -361,6 +361,30 @@ TEST(DenseRow, EveryRowOfEveryEncodingByItsDefinition) {
   }
 }
 
+TEST(DecodeRowPart, IsThatPartOfTheRow) {
+  using enum Encoding;
+  std::mt19937 random(7);
+  for (const Encoding encoding : {f32, f16, bf16, q8, q4, t2, t1, s34}) {
+    const ScaleKind kind = is_ternary(encoding) ? ScaleKind::per_group : ScaleKind::none;
+    for (const std::uint64_t cols : {4, 640, 1404, 1408, 2000}) {
+      const Shape shape{encoding, 0, kind, 2, cols};
+      std::vector<std::byte> body(*body_bytes(shape));
+      for (std::byte& byte : body) byte = static_cast<std::byte>(random());
+      std::vector<float> whole(cols);
+      decode_row(shape, body, 1, whole.data());
+      for (const std::uint64_t first : {0, 1, 127, 128, 639, 640, 1279, 1280, 2000}) {
+        for (const std::uint64_t n : {0, 1, 128, 513, 641, 2000}) {
+          if (first > cols || n > cols - first) continue;
+          std::vector<float> part(n);
+          decode_row_part(shape, body, 1, first, part);
+          ASSERT_EQ(std::memcmp(part.data(), whole.data() + first, 4 * n), 0)  // NaNs too
+              << encoding_name(encoding) << " " << cols << ": " << n << " from " << first;
+        }
+      }
+    }
+  }
+}
+
 // The sizes that FORMAT.md draws, for what this build does not run yet too.
 TEST(Sizes, AreThoseOfFormatMd) {
   using enum Encoding;

@@ -171,30 +171,29 @@ void unpack_s34_row(std::uint32_t flags, std::size_t groups, std::size_t row, co
 }
 
 void decode_ternary_row(const Shape& shape, const std::byte* body, std::uint64_t row,
-                        float* values) {
-  const auto block = body + row / kRowBlock * row_block_bytes(shape.encoding, shape.cols);
-  const std::size_t i = row % kRowBlock;
-  std::uint8_t codes[kT1Groups * kGroup];
-  std::uint16_t scales[kT1Groups];
+                        std::uint64_t first, std::span<float> values) {
   // Five groups at a time: a super-block of t1, and as good for the others.
-  const std::size_t groups = padded_cols(shape.encoding, shape.cols) / kGroup;
-  const std::byte* part = block;
-  for (std::size_t first = 0; first < groups; first += kT1Groups) {
-    const std::size_t r = std::min(kT1Groups, groups - first);
+  constexpr std::uint64_t kPart = kT1Groups * kGroup;
+  const std::byte* const block =
+      body + row / kRowBlock * row_block_bytes(shape.encoding, shape.cols);
+  const std::size_t i = row % kRowBlock;
+  const std::uint64_t stored = padded_cols(shape.encoding, shape.cols);
+  const std::uint64_t end = first + values.size();
+  std::uint8_t codes[kPart];
+  std::uint16_t scales[kT1Groups];
+  for (std::uint64_t start = first / kPart * kPart; start < end; start += kPart) {
+    const std::byte* const part = block + start / kPart * row_block_bytes(shape.encoding, kPart);
+    const std::size_t groups = std::min(kPart, stored - start) / kGroup;
     if (shape.encoding == Encoding::t2) {
-      unpack_t2_row(r, i, part, codes, scales);
-      part += kT2GroupBytes * r;
+      unpack_t2_row(groups, i, part, codes, scales);
     } else if (shape.encoding == Encoding::s34) {
-      unpack_s34_row(shape.flags, r, i, part, codes, scales);
-      part += kS34GroupBytes * r;
+      unpack_s34_row(shape.flags, groups, i, part, codes, scales);
     } else {
-      unpack_t1_row(r, i, part, codes, scales);
-      part += T1Block{r}.bytes();
+      unpack_t1_row(groups, i, part, codes, scales);
     }
-    const std::size_t inputs = std::min(r * kGroup, shape.cols - first * kGroup);
-    for (std::size_t k = 0; k < inputs; ++k) {
-      const int weight = static_cast<int>(codes[k]) - 1;
-      values[first * kGroup + k] = static_cast<float>(weight) * f16_to_f32(scales[k / kGroup]);
+    for (std::uint64_t col = std::max(first, start); col < std::min(end, start + kPart); ++col) {
+      const int weight = static_cast<int>(codes[col - start]) - 1;
+      values[col - first] = static_cast<float>(weight) * f16_to_f32(scales[(col - start) / kGroup]);
     }
   }
 }
@@ -407,17 +406,22 @@ std::uint8_t ternary_code(Encoding encoding, std::uint64_t cols, const std::byte
 
 void decode_row(const Shape& shape, std::span<const std::byte> body, std::uint64_t row,
                 float* values) {
-  assert(row < shape.rows);
+  decode_row_part(shape, body, row, 0, {values, static_cast<std::size_t>(shape.cols)});
+}
+
+void decode_row_part(const Shape& shape, std::span<const std::byte> body, std::uint64_t row,
+                     std::uint64_t first, std::span<float> values) {
+  assert(row < shape.rows && first <= shape.cols && values.size() <= shape.cols - first);
   if (is_ternary(shape.encoding)) {
     assert(shape.scale_kind == ScaleKind::per_group && (shape.flags & kFlagHalfGroups) == 0);
-    decode_ternary_row(shape, body.data(), row, values);
+    decode_ternary_row(shape, body.data(), row, first, values);
     return;
   }
   const bool minimum = (shape.flags & kFlagMinimum) != 0;
   const std::byte* const bytes =
       body.data() + row * dense_row_bytes(shape.encoding, shape.flags, shape.cols);
-  for (std::uint64_t col = 0; col < shape.cols; ++col)
-    values[col] = dense_value(shape.encoding, minimum, bytes, col);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = dense_value(shape.encoding, minimum, bytes, first + i);
 }
 
 }  // namespace tsq::format

@@ -143,5 +143,9 @@ std::uint8_t ternary_code(Encoding encoding, std::uint64_t cols, const std::byte
 // row < shape.rows, body of body_bytes(shape) bytes.
 void decode_row(const Shape& shape, std::span<const std::byte> body, std::uint64_t row,
                 float* values);
+// values.size() of its values, from input `first` on; reads no more of the body than the
+// super-blocks (640 inputs) of a ternary row that they lie in.
+void decode_row_part(const Shape& shape, std::span<const std::byte> body, std::uint64_t row,
+                     std::uint64_t first, std::span<float> values);
 
 }  // namespace tsq::format

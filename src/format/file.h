@@ -65,6 +65,9 @@ struct TensorRecord {
 
 // Values of W, the weight before its rotation, at chosen places: computed from the definition of H.
 struct RotationProbe {
+  // What keeps opening short: of one rotation, and inputs of the blocks of all probes of a file.
+  static constexpr std::uint32_t kMaxOfRotation = 16;
+  static constexpr std::uint64_t kMaxInputs = std::uint64_t{1} << 26;
   std::uint32_t rotation = 0;  // both are indices into the file's records
   std::uint32_t tensor = 0;
   std::uint64_t row = 0, col = 0;

@@ -106,6 +106,8 @@ Result<Probes> parse_probes(std::span<const std::byte> section, std::uint64_t co
   if (!token) return token.error().at("token probe");
   probes.token = std::move(*token);
   probes.rotation.reserve(count);
+  std::vector<std::uint32_t> of_rotation(rotations.size());
+  std::uint64_t inputs = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
     RotationProbe probe;
     probe.rotation = in.read<std::uint32_t>();
@@ -115,6 +117,14 @@ Result<Probes> parse_probes(std::span<const std::byte> section, std::uint64_t co
     probe.value = in.read<double>();
     if (auto sound = check_probe(probe, rotations, tensors); !sound)
       return sound.error().at(stringf("rotation probe %" PRIu64, i));
+    if (++of_rotation[probe.rotation] > RotationProbe::kMaxOfRotation)
+      return damaged("rotation probe %" PRIu64 ": rotation %u has more than %u probes", i,
+                     probe.rotation, RotationProbe::kMaxOfRotation);
+    inputs += rotations[probe.rotation].block;
+    if (inputs > RotationProbe::kMaxInputs)
+      return damaged("rotation probe %" PRIu64 ": the blocks up to its own have %" PRIu64
+                     " inputs, expected at most %" PRIu64,
+                     i, inputs, RotationProbe::kMaxInputs);
     probes.rotation.push_back(probe);
   }
   return probes;

@@ -16,12 +16,12 @@ struct Unrotated {
   double value = 0, magnitude = 0;
 };
 
-Unrotated unrotate(std::span<const float> stored_row, const Rotation& rotation, std::uint64_t col) {
-  const std::uint64_t start = col / rotation.block * rotation.block;
+// values: the stored row's inputs of the block that col lies in.
+Unrotated unrotate(std::span<const float> values, const Rotation& rotation, std::uint64_t col) {
   Unrotated sum;
   for (std::uint64_t i = 0; i < rotation.block; ++i) {
-    const double z = static_cast<double>(stored_row[start + i]);
-    const bool negative = std::popcount(i & (col - start)) % 2 != 0;
+    const double z = static_cast<double>(values[i]);
+    const bool negative = std::popcount(i & col % rotation.block) % 2 != 0;
     sum.value += negative ? -z : z;
     sum.magnitude += std::abs(z);
   }
@@ -30,18 +30,25 @@ Unrotated unrotate(std::span<const float> stored_row, const Rotation& rotation, 
   return {(flipped ? -sum.value : sum.value) / norm, sum.magnitude / norm};
 }
 
+std::uint64_t block_start(const Rotation& rotation, std::uint64_t col) {
+  return col / rotation.block * rotation.block;
+}
+
 }  // namespace
 
 double unrotated_weight(std::span<const float> stored_row, const Rotation& rotation,
                         std::uint64_t col) {
-  return unrotate(stored_row, rotation, col).value;
+  const auto values = stored_row.subspan(block_start(rotation, col), rotation.block);
+  return unrotate(values, rotation, col).value;
 }
 
 std::optional<double> find_mismatch(const File& file, const RotationProbe& probe) {
   const TensorRecord& tensor = file.tensors()[probe.tensor];
-  std::vector<float> row(static_cast<std::size_t>(tensor.cols()));
-  decode_row(tensor.shape(), file.body(tensor), probe.row, row.data());
-  const Unrotated found = unrotate(row, file.rotations()[probe.rotation], probe.col);
+  const Rotation& rotation = file.rotations()[probe.rotation];
+  std::vector<float> values(rotation.block);
+  decode_row_part(tensor.shape(), file.body(tensor), probe.row, block_start(rotation, probe.col),
+                  values);
+  const Unrotated found = unrotate(values, rotation, probe.col);
   // Not a number is a mismatch too.
   if (std::abs(found.value - probe.value) <= 0x1p-30 * found.magnitude) return std::nullopt;
   return found.value;
