@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ctime>
 
 #include "format/probes.h"
 #include "format/reader.h"
@@ -119,6 +120,16 @@ TEST(OpenCost, AProbeReadsItsBlockAlone) {
       EXPECT_TRUE(check_rotation_probes(*file)) << encoding_name(encoding) << " " << col;
     }
   }
+}
+
+// Time that grows with rotations times tensors would be minutes here.
+TEST(OpenCost, ManyRotationsAreLinear) {
+  const Bytes bytes = make_file(rotated_rows(100000, 1, 1));
+  const std::clock_t start = std::clock();
+  const auto file = File::parse(bytes.span());
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  ASSERT_TRUE(file) << file.error().message();
+  EXPECT_LT(seconds, 5);
 }
 
 }  // namespace

@@ -67,11 +67,13 @@ Result<void> check_digest(std::span<const std::byte> section, std::size_t index,
 Result<void> check_rotations_are_used(std::span<const Rotation> rotations,
                                       std::span<const TensorRecord> tensors,
                                       std::span<const RotationProbe> probes) {
-  for (std::uint32_t i = 0; i < rotations.size(); ++i) {
-    if (std::ranges::find(tensors, i, &TensorRecord::input_rotation) == tensors.end())
-      return damaged("rotation %u is used by no tensor, expected at least one", i);
-    if (std::ranges::find(probes, i, &RotationProbe::rotation) == probes.end())
-      return damaged("rotation %u has no rotation probe, expected at least one", i);
+  std::vector<bool> used(rotations.size()), probed(rotations.size());
+  for (const TensorRecord& tensor : tensors)
+    if (tensor.input_rotation != kNoRotation) used[tensor.input_rotation] = true;
+  for (const RotationProbe& probe : probes) probed[probe.rotation] = true;
+  for (std::size_t i = 0; i < rotations.size(); ++i) {
+    if (!used[i]) return damaged("rotation %zu is used by no tensor, expected at least one", i);
+    if (!probed[i]) return damaged("rotation %zu has no rotation probe, expected at least one", i);
   }
   return {};
 }
