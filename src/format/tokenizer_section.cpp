@@ -393,6 +393,9 @@ Result<void> TokenizerView::check_special() const {
     return damaged("tokenizer: end token %u follows %u, expected ascending ids", unordered[1],
                    unordered[0]);
   }
+  if (eos_ != kNoToken && !std::ranges::binary_search(end_, eos_)) {
+    return damaged("tokenizer: eos is token %u, which is not one of the end tokens", eos_);
+  }
   return {};
 }
 
