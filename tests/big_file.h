@@ -1,25 +1,23 @@
-// A .tsq file of any size with a vocabulary of SmolLM2's size, and what opening it costs.
+// A .tsq file of any size that Loader opens, and what opening it costs.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 
-#include "format/reader.h"
 #include "format/tokenizer_section.h"
+#include "tsq/error.h"
 
-namespace tsq::format {
+namespace tsq::test {
 
-// 49,152 tokens, 48,896 merges; rotated t2 matrices of 4096 x 4096, as many as fill `bytes`.
-Result<void> write_big_file(const std::filesystem::path& path, std::uint64_t bytes);
+// As large as SmolLM2's: 49,152 tokens, 48,896 merges.
+format::Vocabulary big_vocabulary();
 
-// What a model is opened as before anything reads its weights.
-struct OpenedModel {
-  OpenedFile opened;
-  TokenizerView tokenizer;
-};
-Result<OpenedModel> open_model(const std::filesystem::path& path);
+// A llama of hidden size 4096 with rotated t2 matrices, its scales and norms 0, and with as many
+// layers as reach `bytes`: one at least, about 100 MB.
+Result<void> write_big_file(const std::filesystem::path& path, std::uint64_t bytes,
+                            const format::Vocabulary& vocabulary);
 
 // Of this process, from /proc/self/smaps_rollup.
 std::uint64_t private_dirty_bytes();
 
-}  // namespace tsq::format
+}  // namespace tsq::test
