@@ -117,7 +117,12 @@ TEST(Vocabulary, KnowsItsPreTokenizers) {
         std::pair{"llama-bpe", PreTokenizer::llama_bpe},
         std::pair{"llama3", PreTokenizer::llama_bpe},
         std::pair{"llama-v3", PreTokenizer::llama_bpe},
-        std::pair{"falcon3", PreTokenizer::llama_bpe}, std::pair{"qwen35", PreTokenizer::qwen35}}) {
+        std::pair{"falcon3", PreTokenizer::llama_bpe}, std::pair{"qwen35", PreTokenizer::qwen35},
+        std::pair{"hunyuan", PreTokenizer::qwen2},
+        std::pair{"hunyuan-dense", PreTokenizer::deepseek_v3},
+        std::pair{"deepseek-v3", PreTokenizer::deepseek_v3},
+        std::pair{"joyai-llm", PreTokenizer::deepseek_v3},
+        std::pair{"hy_v4", PreTokenizer::deepseek_v3}}) {
     auto file = sample();
     file.set("tokenizer.ggml.pre", gguf::text(name));
     const auto bytes = file.build();
@@ -170,7 +175,12 @@ TEST(Vocabulary, UnsupportedTokenizersLeaveTheModel) {
           "'bert' is not supported, gpt2"));
   EXPECT_TRUE(
       has(reason_without([](auto& f) { f.set("tokenizer.ggml.pre", gguf::text("gpt-4o")); }),
-          "'gpt-4o' is not supported, gpt-2 gpt2 smollm qwen2 qwen35 llama-bpe"));
+          "'gpt-4o' is not supported, gpt-2 gpt2 smollm qwen2 qwen35 hunyuan"));
+  // Patterns of their own, whatever the names have in common.
+  for (const char* name : {"deepseek-llm", "deepseek-coder"}) {
+    EXPECT_TRUE(has(reason_without([&](auto& f) { f.set("tokenizer.ggml.pre", gguf::text(name)); }),
+                    (std::string("'") + name + "' is not supported").c_str()));
+  }
   EXPECT_TRUE(
       has(reason_without([](auto& f) { f.set("tokenizer.ggml.pre", gguf::text("default")); }),
           "'default'"));

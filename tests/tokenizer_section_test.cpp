@@ -212,7 +212,7 @@ TEST(TokenizerSection, OneWrongField) {
       {0, 2, "pre-tokenizer is 2 and there are 2 merges, SentencePiece BPE has 0 of both"},
       {0, 3, "model is 3, expected 1", ErrorCode::unsupported},
       {4, 0, "pre-tokenizer is 0, expected 1", ErrorCode::unsupported},
-      {4, 6, "pre-tokenizer is 6, expected 1", ErrorCode::unsupported},
+      {4, 7, "pre-tokenizer is 7, expected 1", ErrorCode::unsupported},
       {8, 16, "flags are 0x10, only those in 0xf are"},
       {8, 0x80000000, "flags are 0x80000000"},
       {12, 8, "8 tokens, the model has a vocabulary of 9"},

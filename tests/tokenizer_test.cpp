@@ -25,11 +25,10 @@ struct Named {
   PreTokenizer kind;
   const char* name;  // in the golden files
 };
-constexpr Named kPreTokenizers[] = {{PreTokenizer::gpt2, "gpt-2"},
-                                    {PreTokenizer::smollm, "smollm"},
-                                    {PreTokenizer::qwen2, "qwen2"},
-                                    {PreTokenizer::llama_bpe, "llama-bpe"},
-                                    {PreTokenizer::qwen35, "qwen35"}};
+constexpr Named kPreTokenizers[] = {
+    {PreTokenizer::gpt2, "gpt-2"},    {PreTokenizer::smollm, "smollm"},
+    {PreTokenizer::qwen2, "qwen2"},   {PreTokenizer::llama_bpe, "llama-bpe"},
+    {PreTokenizer::qwen35, "qwen35"}, {PreTokenizer::deepseek_v3, "deepseek-v3"}};
 
 constexpr EncodeOptions kParseSpecial = {.parse_special = true};
 

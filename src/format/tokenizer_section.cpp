@@ -155,11 +155,11 @@ Result<void> check_header(const SectionHeader& h, std::uint32_t vocab_size) {
         h.pre_tokenizer, h.n_merges);
   }
   if (!sentencepiece && (h.pre_tokenizer < static_cast<std::uint32_t>(PreTokenizer::gpt2) ||
-                         h.pre_tokenizer > static_cast<std::uint32_t>(PreTokenizer::qwen35))) {
+                         h.pre_tokenizer > static_cast<std::uint32_t>(PreTokenizer::deepseek_v3))) {
     return errorf(
         ErrorCode::unsupported,
-        "tokenizer: pre-tokenizer is %u, expected 1 (gpt2), 2 (smollm), 3 (qwen2), 4 (llama-bpe) "
-        "or 5 (qwen35)",
+        "tokenizer: pre-tokenizer is %u, expected 1 (gpt2), 2 (smollm), 3 (qwen2), 4 (llama-bpe), "
+        "5 (qwen35) or 6 (deepseek-v3)",
         h.pre_tokenizer);
   }
   const std::uint32_t flags = sentencepiece ? kSentencePieceFlags : kByteBpeFlags;

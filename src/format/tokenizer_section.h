@@ -35,7 +35,8 @@ enum class PreTokenizer : std::uint32_t {
   smollm = 2,
   qwen2 = 3,
   llama_bpe = 4,
-  qwen35 = 5
+  qwen35 = 5,
+  deepseek_v3 = 6
 };
 
 inline constexpr std::uint32_t kNoToken = 0xffffffff;

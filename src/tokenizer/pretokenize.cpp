@@ -1,12 +1,12 @@
-// The split patterns are those of the models' tokenizer.json, run by PCRE2. Every character fits
-// one of the alternatives, so an anchored match walks a text without gaps, and none of them can be
-// tried in more than linear time: a repeat gives characters back one by one, once, and needs no
-// stack.
+// The split patterns are those of the models' tokenizer.json, run by PCRE2. What lies between two
+// matches is a piece too; where there are several patterns, each one splits the pieces of the one
+// before. No alternative can be tried in more than linear time: a repeat gives characters back one
+// by one, once, and needs no stack.
 //
 // The classes are those of Hugging Face tokenizers 0.23.3, compared over every code point. There
-// \p{L}, \p{N} and \p{M} are Unicode 16's, and cutting digits (smollm) goes by Unicode 17;
-// PCRE2 10.42 knows Unicode 14, so what came later is written out, and any PCRE2 up to Unicode 16
-// gives the same tokens. White space is White_Space written out: PCRE2's \s adds U+180E.
+// \p{L}, \p{N}, \p{M}, \p{P} and \p{S} are Unicode 16's, and cutting digits (smollm) goes by
+// Unicode 17; PCRE2 10.42 knows Unicode 14, so what came later is written out, and any PCRE2 up to
+// Unicode 16 gives the same tokens. White space is White_Space written out: PCRE2's \s adds U+180E.
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "tokenizer/pretokenize.h"
 
@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "base/errorf.h"
 
@@ -41,9 +42,18 @@ constexpr char kMark[] =
     R"(\x{113c2}\x{113c5}\x{113c7}-\x{113ca}\x{113cc}-\x{113d0}\x{113d2}\x{113e1}-\x{113e2})"
     R"(\x{11f00}-\x{11f01}\x{11f03}\x{11f34}-\x{11f3a}\x{11f3e}-\x{11f42}\x{11f5a}\x{13440})"
     R"(\x{13447}-\x{13455}\x{1611e}-\x{1612f}\x{1e08f}\x{1e4ec}-\x{1e4ef}\x{1e5ee}-\x{1e5ef})";
+constexpr char kPunctuation[] =
+    R"(\p{P}\x{1b4e}-\x{1b4f}\x{1b7f}\x{10d6e}\x{113d4}-\x{113d5}\x{113d7}-\x{113d8})"
+    R"(\x{11b00}-\x{11b09}\x{11be1}\x{11f43}-\x{11f4f}\x{16d6d}-\x{16d6f}\x{1e5ff})";
+constexpr char kSymbol[] =
+    R"(\p{S}\x{2427}-\x{2429}\x{2ffc}-\x{2fff}\x{31e4}-\x{31e5}\x{31ef}\x{10d8e}-\x{10d8f})"
+    R"(\x{1cc00}-\x{1ccef}\x{1cd00}-\x{1ceb3}\x{1f6dc}\x{1f774}-\x{1f776}\x{1f77b}-\x{1f77f})"
+    R"(\x{1f7d9}\x{1f8b2}-\x{1f8bb}\x{1f8c0}-\x{1f8c1}\x{1fa75}-\x{1fa77}\x{1fa87}-\x{1fa89})"
+    R"(\x{1fa8f}\x{1faad}-\x{1faaf}\x{1fabb}-\x{1fabf}\x{1fac6}\x{1face}-\x{1facf})"
+    R"(\x{1fada}-\x{1fadc}\x{1fadf}\x{1fae8}-\x{1fae9}\x{1faf7}-\x{1faf8}\x{1fbcb}-\x{1fbef})";
 constexpr char kNumberSince17[] = R"(\x{11de0}-\x{11de9}\x{16ff4}-\x{16ff6})";
 
-// In the patterns below S, L, N and M are the classes above.
+// In the patterns below S, L, N, M, P and Y are the classes above.
 
 // 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 constexpr char kGpt2[] = "'s|'t|'re|'ve|'m|'ll|'d| ?[L]+| ?[N]+| ?[^SLN]+|[S]+(?![^S])|[S]+";
@@ -69,6 +79,14 @@ constexpr char kQwen35[] =
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\nLN]?[LM]+|[N]| ?[^SLMN]+[\r\n]*"
     "|[S]*[\r\n]+|[S]+(?![^S])|[S]+";
 
+// DeepSeek V3's and Hunyuan's, in three steps: \p{N}{1,3}, [一-龥぀-ゟ゠-ヿ]+, and
+// [!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+
+// | ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+constexpr char kDeepseekNumbers[] = "[N]{1,3}";
+constexpr char kDeepseekCjk[] = R"([\x{4e00}-\x{9fa5}\x{3040}-\x{30ff}]+)";
+constexpr char kDeepseekRest[] = R"([!-/:-@\[-`{-~][A-Za-z]+|[^\r\nLPY]?[LM]+| ?[PY]+[\r\n]*)"
+                                 R"(|[S]*[\r\n]+|[S]+(?![^S])|[S]+)";
+
 std::string expand(std::string_view pattern, const std::string& number) {
   std::string expanded;
   for (const char c : pattern) {
@@ -85,6 +103,12 @@ std::string expand(std::string_view pattern, const std::string& number) {
       case 'M':
         expanded += kMark;
         break;
+      case 'P':
+        expanded += kPunctuation;
+        break;
+      case 'Y':
+        expanded += kSymbol;
+        break;
       default:
         expanded += c;
     }
@@ -92,20 +116,22 @@ std::string expand(std::string_view pattern, const std::string& number) {
   return expanded;
 }
 
-std::string pattern_of(format::PreTokenizer kind) {
+std::vector<std::string> patterns_of(format::PreTokenizer kind) {
   switch (kind) {
     case format::PreTokenizer::gpt2:
-      return expand(kGpt2, kNumber);
+      return {expand(kGpt2, kNumber)};
     case format::PreTokenizer::smollm:
-      return expand(kSmollm, std::string(kNumber) + kNumberSince17);
+      return {expand(kSmollm, std::string(kNumber) + kNumberSince17)};
     case format::PreTokenizer::llama_bpe:
-      return expand(kLlamaBpe, kNumber);
+      return {expand(kLlamaBpe, kNumber)};
     case format::PreTokenizer::qwen35:
-      return expand(kQwen35, kNumber);
+      return {expand(kQwen35, kNumber)};
+    case format::PreTokenizer::deepseek_v3:
+      return {expand(kDeepseekNumbers, kNumber), kDeepseekCjk, expand(kDeepseekRest, kNumber)};
     case format::PreTokenizer::qwen2:
       break;
   }
-  return expand(kQwen2, kNumber);
+  return {expand(kQwen2, kNumber)};
 }
 
 Error pcre2_error(const char* what, int code) {
@@ -129,22 +155,25 @@ using Code = std::unique_ptr<pcre2_code, Freed<pcre2_code, pcre2_code_free>>;
 
 }  // namespace
 
-struct Splitter::Pattern {
-  Code code;
+struct Splitter::Patterns {
+  std::vector<Code> codes;
   MatchContext context;
 };
 
-void Splitter::Free::operator()(Pattern* pattern) const { delete pattern; }
+void Splitter::Free::operator()(Patterns* patterns) const { delete patterns; }
 
 Result<Splitter> Splitter::create(format::PreTokenizer kind, bool jit) {
-  const std::string pattern = pattern_of(kind);
-  int error = 0;
-  std::size_t offset = 0;
-  Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
-                          PCRE2_UTF | PCRE2_UCP | PCRE2_ANCHORED, &error, &offset, nullptr));
-  if (!code) return pcre2_error("compile the split pattern", error);
-  // Where there is no JIT, pcre2_match() interprets.
-  if (jit) pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
+  std::vector<Code> codes;
+  for (const std::string& pattern : patterns_of(kind)) {
+    int error = 0;
+    std::size_t offset = 0;
+    Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
+                            PCRE2_UTF | PCRE2_UCP, &error, &offset, nullptr));
+    if (!code) return pcre2_error("compile the split pattern", error);
+    // Where there is no JIT, pcre2_match() interprets.
+    if (jit) pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
+    codes.push_back(std::move(code));
+  }
   MatchContext context(pcre2_match_context_create(nullptr));
   if (!context) throw std::bad_alloc();
   // Giving back a long run counts as one match a character; the default limits are meant for
@@ -152,20 +181,31 @@ Result<Splitter> Splitter::create(format::PreTokenizer kind, bool jit) {
   pcre2_set_match_limit(context.get(), UINT32_MAX);
   pcre2_set_heap_limit(context.get(), UINT32_MAX);
   pcre2_set_depth_limit(context.get(), UINT32_MAX);
-  return Splitter(new Pattern{std::move(code), std::move(context)});
+  return Splitter(new Patterns{std::move(codes), std::move(context)});
 }
 
 Result<void> Splitter::split(std::string_view text, std::vector<std::string_view>& pieces) const {
   const MatchData match(pcre2_match_data_create(1, nullptr));
   if (!match) throw std::bad_alloc();
   const std::size_t* const range = pcre2_get_ovector_pointer(match.get());
-  for (std::size_t start = 0; start < text.size(); start = range[1]) {
-    const int found =
-        pcre2_match(pattern_->code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
-                    start, PCRE2_NO_UTF_CHECK, match.get(), pattern_->context.get());
-    if (found < 0) return pcre2_error("split the text", found);
-    pieces.push_back(text.substr(start, range[1] - start));
+  std::vector<std::string_view> parts = {text}, smaller;
+  for (const Code& code : patterns_->codes) {
+    smaller.clear();
+    for (const std::string_view part : parts) {
+      for (std::size_t start = 0; start < part.size(); start = range[1]) {
+        const int found =
+            pcre2_match(code.get(), reinterpret_cast<PCRE2_SPTR>(part.data()), part.size(), start,
+                        PCRE2_NO_UTF_CHECK, match.get(), patterns_->context.get());
+        if (found < 0 && found != PCRE2_ERROR_NOMATCH) return pcre2_error("split the text", found);
+        const std::size_t gap_end = found < 0 ? part.size() : range[0];
+        if (gap_end != start) smaller.push_back(part.substr(start, gap_end - start));
+        if (found < 0) break;
+        smaller.push_back(part.substr(range[0], range[1] - range[0]));
+      }
+    }
+    parts.swap(smaller);
   }
+  pieces.insert(pieces.end(), parts.begin(), parts.end());
   return {};
 }
 

@@ -10,7 +10,7 @@
 
 namespace tsq {
 
-// The split pattern of one family of tokenizers, compiled once. May be used by many threads.
+// The split patterns of one family of tokenizers, compiled once. May be used by many threads.
 class Splitter {
  public:
   // jit: machine code where this PCRE2 and the system allow it; the pieces are the same without.
@@ -22,12 +22,12 @@ class Splitter {
   Result<void> split(std::string_view text, std::vector<std::string_view>& pieces) const;
 
  private:
-  struct Pattern;
+  struct Patterns;
   struct Free {
-    void operator()(Pattern* pattern) const;
+    void operator()(Patterns* patterns) const;
   };
-  explicit Splitter(Pattern* pattern) : pattern_(pattern) {}
-  std::unique_ptr<Pattern, Free> pattern_;
+  explicit Splitter(Patterns* patterns) : patterns_(patterns) {}
+  std::unique_ptr<Patterns, Free> patterns_;
 };
 
 }  // namespace tsq

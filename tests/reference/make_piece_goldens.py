@@ -23,6 +23,12 @@ TEXTS = [
     " \u0301a\u0301",
     # marks since 15, 15, 16, 16, 16, by themselves and between letters
     *(f"{mark} .{mark}{mark} a{mark}b" for mark in "\u0cf3\U0001e08f\u0897\U000113b8\U0001e5ee"),
+    # runs that no pattern of deepseek-v3 takes, before and between what they do
+    "\0\x01 \0a\x02\x021\x03\u4e00\x04! \u200b\u200bb\u200b\u0301 \ue000\ue000\n\0",
+    "12345\u4e00\u30fb\u3042\u30ab  7 \u4e00  \u4e00x \u9fa6\u3400 \u309b12",
+    "'tis 'T \"Hello\" _x .NET -a #1 a.b, \u00b5m\n\n!!\r\n\n ?",
+    # punctuation and symbols since 15, 16
+    "\U00011f43 \U00011b00a \u2ffc \U0001fae8\U0001fae9 a\U0001cc00\n \u1b4e\U00010d6e1",
     "a\u0489 \u20e3! \U0001f468\u200d\U0001f469\ufe0f",
 ]
 

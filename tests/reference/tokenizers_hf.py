@@ -18,6 +18,13 @@ LLAMA_BPE = QWEN2.replace(r"|\p{N}|", r"|\p{N}{1,3}|")
 # The pattern in the tokenizer.json of Qwen3.5: marks go with letters.
 QWEN35 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}"
           r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+# The three patterns in the tokenizer.json of DeepSeek V3.
+DEEPSEEK_V3 = [
+    r"\p{N}{1,3}",
+    "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
+    r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
+    r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+]
 
 
 def split(*patterns):
@@ -33,6 +40,7 @@ PRE_TOKENIZERS = {
     "qwen2": lambda: split(QWEN2),
     "llama-bpe": lambda: split(LLAMA_BPE),
     "qwen35": lambda: split(QWEN35),
+    "deepseek-v3": lambda: split(*DEEPSEEK_V3),
 }
 IGNORE_MERGES = ["llama-bpe"]  # model.ignore_merges in its tokenizer.json
 
