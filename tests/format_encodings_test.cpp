@@ -377,6 +377,7 @@ TEST(DecodeRowPart, IsThatPartOfTheRow) {
           if (first > cols || n > cols - first) continue;
           std::vector<float> part(n);
           decode_row_part(shape, body, 1, first, part);
+          if (n == 0) continue;  // memcmp takes no null pointer
           ASSERT_EQ(std::memcmp(part.data(), whole.data() + first, 4 * n), 0)  // NaNs too
               << encoding_name(encoding) << " " << cols << ": " << n << " from " << first;
         }
