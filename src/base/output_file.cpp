@@ -85,15 +85,16 @@ Result<OutputFile> OutputFile::create(const std::filesystem::path& target) {
     out.temporary_ = folder_of(target) / name;
     if (out.temporary_.native().size() >= PATH_MAX)
       return errorf(ErrorCode::invalid_argument, "the path is longer than %d bytes", PATH_MAX);
+    remember(out.temporary_.native());  // first: a signal may come as soon as the file exists
     out.descriptor_ = ::open(out.temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
                              S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH);
-  } while (out.descriptor_ < 0 && errno == EEXIST);
-  if (out.descriptor_ < 0) {
-    const ErrorCode code = errno == ENOENT ? ErrorCode::not_found : ErrorCode::io;
-    return errorf(code, "cannot create a file in its folder: %s", std::strerror(errno));
-  }
-  remember(out.temporary_.native());
-  return out;
+    if (out.descriptor_ >= 0) return out;
+    const int error = errno;
+    forget(out.temporary_.native());
+    errno = error;
+  } while (errno == EEXIST);
+  const ErrorCode code = errno == ENOENT ? ErrorCode::not_found : ErrorCode::io;
+  return errorf(code, "cannot create a file in its folder: %s", std::strerror(errno));
 }
 
 OutputFile::OutputFile(OutputFile&& other) noexcept

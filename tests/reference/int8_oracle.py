@@ -28,7 +28,7 @@ import numpy as np
 from gguf_numpy import Gguf
 
 OUTPUT_BOUND = 1e-6  # of max |y|: 16 roundings of float32, while a wrong term shows in the third digit
-FILES = {"x": "<f4", "q": "i1", "xscale": "<f4", "codes": "i1", "dot": "<i4", "y": "<f4"}
+FILES = {"x.f32": "<f4", "q.i8": "i1", "xscale.f32": "<f4", "codes.i8": "i1", "dot.i32": "<i4", "y.f32": "<f4"}
 
 
 def quantise(x):
@@ -86,9 +86,12 @@ def read_trace(stem, about):
     n, rows, cols = about["n_columns"], about["rows"], about["cols"]
     shapes = {"x": (n, cols), "q": (n, cols), "xscale": (n, cols // 128), "codes": (rows, cols),
               "dot": (n, rows, cols // about["group"]), "y": (n, rows)}
-    files = {part: stem.parent / f"{stem.name}.{part}.{kind[-2:]}" for part, kind in FILES.items()}
-    return {part: np.fromfile(path, FILES[part]).reshape(shapes[part])
-            for part, path in files.items() if part != "codes" or path.exists()}
+    traced = {}
+    for file, dtype in FILES.items():
+        part, path = file.split(".")[0], Path(f"{stem}.{file}")
+        if part != "codes" or path.exists():
+            traced[part] = np.fromfile(path, dtype).reshape(shapes[part])
+    return traced
 
 
 def compare(model, stem):
@@ -153,8 +156,8 @@ def self_test(model):
             stem = Path(folder) / "0"
             Path(f"{stem}.json").write_text(json.dumps(
                 {"name": name, "rows": rows, "cols": cols, "n_columns": len(x), "group": 128}))
-            for part, a in traced.items():
-                a.astype(FILES[part]).tofile(f"{stem}.{part}.{FILES[part][-2:]}")
+            for file, dtype in FILES.items():
+                traced[file.split(".")[0]].astype(dtype).tofile(f"{stem}.{file}")
             line, ok = compare(model, stem)
         print(f"defect: {what}; {line}")
         found += ok == (what == "none")
