@@ -4,7 +4,7 @@
 set -e
 data=$1 runs=$2 steps=$3
 here=$(dirname "$0")
-small="--dim 256 --layers 2 --heads 4 --kv-heads 2 --ffn 512 --muon --batch 4 --log-steps 50 --eval-minutes 30 --decay-from 0.3"
+small="--dim 256 --layers 2 --heads 4 --kv-heads 2 --ffn 512 --muon --batch 4 --processes 1 --log-steps 20 --eval-minutes 30 --decay-from 0.3"
 run() {
   name=$1 weights=$2
   shift 2

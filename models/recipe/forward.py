@@ -179,7 +179,7 @@ def main():
     args.add_argument("--ids", action="store_true", help="print token ids, too")
     args = args.parse_args()
     model = Model(args.model, args.int8)
-    print(f"{model.count} ternary weights, {100 * model.zeros / model.count:.2f} % zero")
+    print(f"{model.count} ternary weights, {100 * model.zeros / model.count:.2f} % zero\n")
     if args.text:
         perplexity(model, open(args.text, encoding="utf-8").read(), args.chunks)
     if args.prompt is not None:
