@@ -196,9 +196,9 @@ int main(int argc, char** argv) {
     const Kernels& k = *table(isa);
     const std::string name(isa_name(isa));
     for (const auto& [encoding, gemm, row_block_bytes] :
-         {std::tuple("t2", k.t2_gemm, t2_row_block_bytes(kCols / kGroup)),
-          std::tuple("t1", k.t1_gemm, t1_row_block_bytes(kCols / kGroup)),
-          std::tuple("s34", k.s34_gemm, s34_row_block_bytes(kCols / kGroup))}) {
+         {std::tuple("t2", k.t2_gemm, t2_row_block_bytes(kCols / kGroup, 1)),
+          std::tuple("t1", k.t1_gemm, t1_row_block_bytes(kCols / kGroup, 1)),
+          std::tuple("s34", k.s34_gemm, s34_row_block_bytes(kCols / kGroup, 1))}) {
       benchmark::RegisterBenchmark((std::string(encoding) + "_decode/" + name).c_str(), decode,
                                    gemm, row_block_bytes)
           ->ArgName("threads")

@@ -18,22 +18,34 @@ inline constexpr std::size_t kRowBlock = 32;  // rows that lie interleaved in a 
 inline constexpr std::size_t kLanes = 16;     // lanes of a float sum
 inline constexpr std::size_t kSoftmaxBlock = 64;
 
-// Ternary weights in the R32 layout (t2, t1 or s34: the kernel knows which), with fp16 scale lines.
+// What a weight scale rules, and where it lies.
+enum class ScaleKind : std::uint8_t {
+  per_group,       // fp16, a line of the body before each group
+  per_half_group,  // t2 only: two lines, of inputs 0 to 63 and of inputs 64 to 127
+  per_row,         // f32, an array beside the body; the body has no lines
+  per_tensor,      // f32, one
+};
+
+// Ternary weights in the R32 layout (t2, t1 or s34: the kernel knows which).
 struct TernaryMatrix {
   const std::byte* body;  // at a 64-byte boundary; whole row blocks of 32 rows
   std::size_t rows;       // outputs; the last block is padded to 32 rows, never written to y
   std::size_t cols;       // inputs, a multiple of kGroup (padded)
   bool stride16 = false;  // s34: a quad's inputs lie 16 apart, not side by side
+  ScaleKind scale_kind = ScaleKind::per_group;
+  const float* scales = nullptr;  // per row: one for each row of whole row blocks; per tensor: one
 };
 
-// n columns of activations quantised to int8 per group; column c starts at q + c * cols,
-// scale + c * groups, sum + c * groups with groups = cols / kGroup.
+// n columns of activations quantised to int8; column c starts at q + c * cols, scale + c * groups,
+// sum + c * groups, half_sum + c * groups with groups = cols / kGroup.
 struct Q8Matrix {
   const std::int8_t* q;     // |q| <= 127
-  const float* scale;       // one a group
+  const float* scale;       // one a group; per token all of a column's are 1 / token_scale
   const std::int32_t* sum;  // one a group: the sum of its q
   std::size_t n;
-  std::size_t cols;  // a multiple of kGroup
+  std::size_t cols;                        // a multiple of kGroup
+  const std::int32_t* half_sum = nullptr;  // of a group's first 64 q: for scales per half group
+  const float* token_scale = nullptr;      // one a column: quantised per token; null: per group
 };
 
 // n columns of f32 activations; column c starts at data + c * stride. A kernel reads each column up
@@ -70,14 +82,17 @@ struct RowRange {
   std::size_t last;
 };
 
-// y = W x. Per group the dot is an exact int32; then per output, groups ascending from 0:
-// acc = fma(float(dot), float(w_scale) * x_scale, acc), starting at +0.
+// y = W x. Per group (or half group, where each has a scale) the dot is an exact int32; then per
+// output, groups ascending from 0: acc = fma(float(dot), float(w_scale) * x_scale, acc), starting
+// at +0. But scales per row or tensor and activations per token: the dot of the whole row is one
+// int32 and y = float(dot) * (w_scale / token_scale); cols is at most 2^24, 127 * 2^24 < 2^31.
 using TernaryGemmFn = void(const TernaryMatrix& w, RowRange rows, const Q8Matrix& x,
                            Outputs y) noexcept;
 
-// y = W x with f32 activations. Per output, per group (ascending): dot = fma(float(w), x, dot) over
-// the group's inputs in ascending order from +0, wherever an encoding keeps them (s34 with either
-// stride too); then acc = fma(dot, w_scale, acc).
+// y = W x with f32 activations. Per output, per group or half group (ascending): dot =
+// fma(float(w), x, dot) over the group's inputs in ascending order from +0, wherever an encoding
+// keeps them (s34 with either stride too); then acc = fma(dot, w_scale, acc), whatever the scale
+// rules.
 using TernaryGemmF32Fn = void(const TernaryMatrix& w, RowRange rows, const F32Matrix& x,
                               Outputs y) noexcept;
 
@@ -109,6 +124,14 @@ using FwhtFn = void(float* x, std::size_t count, std::size_t n) noexcept;
 // with the outputs unspecified, if any x is infinite or not a number.
 using QuantizeFn = bool(const float* x, std::size_t count, std::int8_t* q, float* scale,
                         std::int32_t* sum) noexcept;
+
+// Per token: a = max |x| over all of x, s = 127 / max(a, 1e-5), q = round-to-nearest-even(x * s);
+// token_scale = s, each group's scale = 1 / s. Else as QuantizeFn.
+using QuantizeTokenFn = bool(const float* x, std::size_t count, std::int8_t* q, float* scale,
+                             std::int32_t* sum, float* token_scale) noexcept;
+
+// The sum of the first 64 q of each group. count is a multiple of kGroup.
+using HalfSumsFn = void(const std::int8_t* q, std::size_t count, std::int32_t* half_sum) noexcept;
 
 // y = (x * inv) * w with inv = 1 / sqrt(sum / n + eps); the sum of squares as in a dense dot: x_i
 // goes to lane i mod 16 by fma. May be in place. n is any size from 1 on.
@@ -173,6 +196,8 @@ struct Kernels {
   RotateFn* rotate;
   UnrotateFn* unrotate;
   QuantizeFn* quantize;
+  QuantizeTokenFn* quantize_token;
+  HalfSumsFn* half_sums;
   RmsNormFn* rms_norm;
   RopeFn* rope;
   SiluMulFn* silu_mul;

@@ -5,18 +5,14 @@
 // (kernels/avx2/t2.cpp), with the activations of a group in the order of chunk, lane, quad.
 // Layout: kernels/scalar/s34.cpp.
 // Overflow: as t2: 32512 < 2^15 where all lanes 1 and 3 are +, with no room left.
-// Order: one fma a group, ascending.
+// Order: one fma a group, ascending, or one int32 a row.
 // Registers for 16 rows, of 16: sums 4, x 4, temporaries 4; constants come from memory.
 #include "kernels/avx2/panel.h"
 #include "kernels/isa.h"
+#include "kernels/ternary_gemm.h"
 
 namespace tsq::kernels::avx2 {
 namespace {
-
-const std::uint8_t* row_block(const TernaryMatrix& w, std::size_t block) {
-  return reinterpret_cast<const std::uint8_t*>(w.body) +
-         block * s34_row_block_bytes(w.cols / kGroup);
-}
 
 // Bit k of four bytes as a byte of all ones or none.
 inline __m256i mask_of(const std::uint8_t* bits) {
@@ -29,21 +25,32 @@ inline __m256i mask_of(const std::uint8_t* bits) {
   return _mm256_cmpeq_epi8(_mm256_and_si256(spread, bit), bit);
 }
 
+template <class P>
 struct S34 {
+  using Scaling = P;
+  static constexpr bool kHalfGroups = false;
+  static constexpr std::size_t kGroupBytes = s34_group_bytes(P::kLines);
+  static constexpr std::size_t kSigns = P::kLineBytes + kS34NibbleBytes;
+
+  static const std::uint8_t* row_block(const TernaryMatrix& w, std::size_t block) {
+    return reinterpret_cast<const std::uint8_t*>(w.body) +
+           block * s34_row_block_bytes(w.cols / kGroup, P::kLines);
+  }
+
   // The codes of chunk c, rows 8 v to 8 v + 7.
   static __m256i codes(const std::uint8_t* group, std::size_t c, std::size_t v) {
     const __m256i table = _mm256_broadcastsi128_si256(
         _mm_load_si128(reinterpret_cast<const __m128i*>(kS34Table.codes)));
-    const __m256i pair = load(group + kScaleLine + c / 2 * kPlane + 32 * v);
+    const __m256i pair = load(group + P::kLineBytes + c / 2 * kPlane + 32 * v);
     const __m256i nibbles = c % 2 == 0 ? pair : _mm256_srli_epi16(pair, 4);
     const __m256i plus =
         _mm256_shuffle_epi8(table, _mm256_and_si256(nibbles, _mm256_set1_epi8(15)));
     const __m256i minus = _mm256_sub_epi8(_mm256_set1_epi8(static_cast<char>(kS34Negate)), plus);
-    return _mm256_blendv_epi8(plus, minus, mask_of(group + kS34Signs + c * kS34SignBytes + 4 * v));
+    return _mm256_blendv_epi8(plus, minus, mask_of(group + kSigns + c * kS34SignBytes + 4 * v));
   }
 
   static void prefetch_group(const std::uint8_t* group) {
-    for (std::size_t at = 0; at < kS34GroupBytes; at += 64) prefetch(group + at);
+    for (std::size_t at = 0; at < kGroupBytes; at += 64) prefetch(group + at);
   }
 
   // The codes of a quad, which are the low byte of each 32-bit lane, a byte each.
@@ -56,11 +63,11 @@ struct S34 {
 
   static void decode(const TernaryMatrix& w, std::size_t block, std::size_t first,
                      std::size_t groups, Panel& panel) {
-    const std::uint8_t* from = row_block(w, block) + first * kS34GroupBytes;
-    for (std::size_t g = 0; g < groups; ++g, from += kS34GroupBytes) {
+    const std::uint8_t* from = row_block(w, block) + first * kGroupBytes;
+    for (std::size_t g = 0; g < groups; ++g, from += kGroupBytes) {
       prefetch_group(from);
+      P::decode(w, block, from, panel.scales + g * P::kParts);
       for (std::size_t v = 0; v < kQuarters; ++v) {
-        _mm256_store_ps(panel.scales[g] + v * kWidth, load_half(from + 16 * v));
         for (std::size_t c = 0; c < kS34Chunks; ++c) {
           __m256i packed = codes(from, c, v);
           for (std::size_t i = 0; i < 4; ++i) {
@@ -98,8 +105,8 @@ struct S34 {
   }
 
   // Dots (of codes, not weights) of rows 8 v to 8 v + 15 with a group.
-  static void dot(const std::uint8_t* group, std::size_t v, const std::int8_t* q,
-                  __m256i (&dots)[2]) {
+  static void dots_of(const std::uint8_t* group, std::size_t v, const std::int8_t* q,
+                      __m256i (&dots)[2]) {
     const __m256i plane0 = _mm256_set1_epi8(0x03);
     const __m256i plane1 = _mm256_set1_epi8(0x0C);
     __m256i once[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
@@ -123,10 +130,14 @@ struct S34 {
   static void gemv(const TernaryMatrix& w, const std::size_t (&blocks)[S], const Q8Matrix& x,
                    Outputs y) {
     const std::uint8_t* from[S];
-    __m256 acc[S][kQuarters];
+    __m256 rows[S][kQuarters];  // their scales, if the body has none
+    typename P::Sum::Vector acc[S][kQuarters];
     for (int s = 0; s < S; ++s) {
       from[s] = row_block(w, blocks[s]);
-      for (int v = 0; v < kQuarters; ++v) acc[s][v] = _mm256_setzero_ps();
+      for (int v = 0; v < kQuarters; ++v) {
+        rows[s][v] = P::of_rows(w, blocks[s], v);
+        acc[s][v] = P::Sum::from_y(_mm256_setzero_ps());
+      }
     }
     for (std::size_t g = 0; g < w.cols / kGroup; ++g) {
       std::int8_t q[kGroup];
@@ -137,19 +148,21 @@ struct S34 {
         prefetch_group(from[s]);
         for (int v = 0; v < kQuarters; v += 2) {
           __m256i dots[2];
-          dot(from[s], static_cast<std::size_t>(v), q, dots);
+          dots_of(from[s], static_cast<std::size_t>(v), q, dots);
           for (int i = 0; i < 2; ++i) {
-            const __m256 scale = _mm256_mul_ps(load_half(from[s] + 16 * (v + i)), x_scale);
-            const __m256 product = _mm256_cvtepi32_ps(_mm256_sub_epi32(dots[i], minus));
-            acc[s][v + i] = _mm256_fmadd_ps(product, scale, acc[s][v + i]);
+            const __m256 w_scale = P::of_part(from[s], v + i, rows[s][v + i]);
+            const __m256i dot = _mm256_sub_epi32(dots[i], minus);
+            acc[s][v + i] = P::Sum::join(acc[s][v + i], dot, w_scale, x_scale);
           }
         }
-        from[s] += kS34GroupBytes;
+        from[s] += kGroupBytes;
       }
     }
     for (int s = 0; s < S; ++s) {
       const BlockOutputs out = block_outputs(w, blocks[s], y);
-      for (int v = 0; v < kQuarters; ++v) out.store(0, v, acc[s][v]);
+      for (int v = 0; v < kQuarters; ++v) {
+        out.store(0, v, P::Sum::total(acc[s][v], rows[s][v], x, 0));
+      }
     }
   }
 };
@@ -157,15 +170,11 @@ struct S34 {
 }  // namespace
 
 void s34_gemm(const TernaryMatrix& w, RowRange rows, const Q8Matrix& x, Outputs y) noexcept {
-  if (x.n == 1) {
-    stream_gemv<S34>(w, rows, x, y);
-  } else {
-    panel_gemm<S34>(w, rows, x, y);
-  }
+  ternary_gemm<S34>(w, rows, x, y);
 }
 
 void s34_gemm_f32(const TernaryMatrix& w, RowRange rows, const F32Matrix& x, Outputs y) noexcept {
-  panel_gemm<S34>(w, rows, x, y);
+  ternary_gemm_f32<S34>(w, rows, x, y);
 }
 
 }  // namespace tsq::kernels::avx2

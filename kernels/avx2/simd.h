@@ -52,6 +52,13 @@ inline float reduce_lanes(__m256 low, __m256 high) {
   return _mm_cvtss_f32(_mm_add_ss(by2, _mm_movehdup_ps(by2)));
 }
 
+// How far ahead of its use a line is asked for. Two streams of 2 KiB leave most of a 32 KiB L1
+// alone; with 8 KiB the same kernel lost a quarter of its speed there.
+constexpr std::size_t kAhead = 2048;
+inline void prefetch(const std::uint8_t* from) {
+  _mm_prefetch(reinterpret_cast<const char*>(from + kAhead), _MM_HINT_T0);
+}
+
 // exp_constants.h says how.
 inline __m256 exp_f32(__m256 x) {
   const __m256 one = _mm256_set1_ps(1.0F);

@@ -5,18 +5,14 @@
 // vpmaddubsw with (9, 0) and (0, 9) multiplies the even and the odd bytes without unpacking them.
 // Layout: kernels/scalar/t1.cpp.
 // Overflow: 9 * 255 < 2^15; a 16-bit lane of a dot gets 32 pairs of at most 2 * 2 * 127: 16256.
-// Order: one fma a group, ascending.
+// Order: one fma a group, ascending, or one int32 a row.
 // Registers, of 16: sums 4, x 5, tables 2, masks 2, temporaries; factors come from memory.
 #include "kernels/avx2/panel.h"
 #include "kernels/isa.h"
+#include "kernels/ternary_gemm.h"
 
 namespace tsq::kernels::avx2 {
 namespace {
-
-const std::uint8_t* row_block(const TernaryMatrix& w, std::size_t block) {
-  return reinterpret_cast<const std::uint8_t*>(w.body) +
-         block * t1_row_block_bytes(w.cols / kGroup);
-}
 
 // factor * v for every byte, its two bytes apart.
 struct Product {
@@ -46,18 +42,26 @@ inline void split(__m256i v, __m256i (&digits)[5]) {
   digits[4] = multiply(second.low, 3).high;
 }
 
+template <class P>
 struct T1 {
+  using Scaling = P;
+  static constexpr bool kHalfGroups = false;
+
+  static const std::uint8_t* row_block(const TernaryMatrix& w, std::size_t block) {
+    return reinterpret_cast<const std::uint8_t*>(w.body) +
+           block * t1_row_block_bytes(w.cols / kGroup, P::kLines);
+  }
+
   static void decode(const TernaryMatrix& w, std::size_t block, std::size_t first,
                      std::size_t groups, Panel& panel) {
-    const std::uint8_t* scales = row_block(w, block) + t1_super(w.cols / kGroup, first).offset;
-    const std::uint8_t* tails = scales + groups * kScaleLine;
+    const std::uint8_t* scales =
+        row_block(w, block) + t1_super(w.cols / kGroup, first, P::kLines).offset;
+    const std::uint8_t* tails = scales + groups * P::kLineBytes;
     const std::uint8_t* body = tails + kT1TailBytes;
     __m256i digits[5];
-    for (std::size_t g = 0; g < groups; ++g, scales += kScaleLine) {
-      prefetch(scales);
-      for (int v = 0; v < kQuarters; ++v) {
-        _mm256_store_ps(panel.scales[g] + v * kWidth, load_half(scales + 16 * v));
-      }
+    for (std::size_t g = 0; g < groups; ++g, scales += P::kLineBytes) {
+      if constexpr (P::kLines != 0) prefetch(scales);
+      P::decode(w, block, scales, panel.scales + g * P::kParts);
       for (std::size_t c = 0; c < kT1Chunks; ++c, body += kPlane) {
         prefetch(body);
         prefetch(body + 64);
@@ -99,15 +103,19 @@ struct T1 {
                    Outputs y) {
     const std::size_t groups = w.cols / kGroup;
     const std::uint8_t* from[S];
-    __m256 acc[S][kQuarters];
+    __m256 rows[S][kQuarters];  // their scales, if the body has none
+    typename P::Sum::Vector acc[S][kQuarters];
     Tails tails[S];
     for (int s = 0; s < S; ++s) {
       from[s] = row_block(w, blocks[s]);
-      for (int v = 0; v < kQuarters; ++v) acc[s][v] = _mm256_setzero_ps();
+      for (int v = 0; v < kQuarters; ++v) {
+        rows[s][v] = P::of_rows(w, blocks[s], v);
+        acc[s][v] = P::Sum::from_y(_mm256_setzero_ps());
+      }
     }
     for (std::size_t first = 0; first < groups; first += kT1Super) {
       const std::size_t r = min_size(kT1Super, groups - first);
-      for (int s = 0; s < S; ++s) split_tails(from[s] + r * kScaleLine, tails[s]);
+      for (int s = 0; s < S; ++s) split_tails(from[s] + r * P::kLineBytes, tails[s]);
       for (std::size_t i = 0; i < r; ++i) {
         const std::size_t g = first + i;
         const std::int8_t* q = x.q + g * kGroup;
@@ -120,7 +128,8 @@ struct T1 {
                 _mm256_maddubs_epi16(tails[s][i][0][v], broadcast4(q + kT1BodyInputs));
             sum[v] = dot2(first_tail, tails[s][i][1][v], broadcast4(q + kT1BodyInputs + 4));
           }
-          const std::uint8_t* at = from[s] + r * kScaleLine + kT1TailBytes + i * kT1Chunks * kPlane;
+          const std::uint8_t* at =
+              from[s] + r * P::kLineBytes + kT1TailBytes + i * kT1Chunks * kPlane;
           for (std::size_t c = 0; c < kT1Chunks; ++c, at += kPlane) {
             prefetch(at);
             prefetch(at + 64);
@@ -132,20 +141,22 @@ struct T1 {
               }
             }
           }
-          const std::uint8_t* scales = from[s] + i * kScaleLine;
-          prefetch(scales);
+          const std::uint8_t* scales = from[s] + i * P::kLineBytes;
+          if constexpr (P::kLines != 0) prefetch(scales);
           for (int v = 0; v < kQuarters; ++v) {
-            const __m256 scale = _mm256_mul_ps(load_half(scales + 16 * v), x_scale);
+            const __m256 w_scale = P::of_part(scales, v, rows[s][v]);
             const __m256i dot = _mm256_sub_epi32(widen(sum[v]), minus);
-            acc[s][v] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot), scale, acc[s][v]);
+            acc[s][v] = P::Sum::join(acc[s][v], dot, w_scale, x_scale);
           }
         }
       }
-      for (int s = 0; s < S; ++s) from[s] += t1_super_bytes(r);
+      for (int s = 0; s < S; ++s) from[s] += t1_super_bytes(r, P::kLines);
     }
     for (int s = 0; s < S; ++s) {
       const BlockOutputs out = block_outputs(w, blocks[s], y);
-      for (int v = 0; v < kQuarters; ++v) out.store(0, v, acc[s][v]);
+      for (int v = 0; v < kQuarters; ++v) {
+        out.store(0, v, P::Sum::total(acc[s][v], rows[s][v], x, 0));
+      }
     }
   }
 };
@@ -153,15 +164,11 @@ struct T1 {
 }  // namespace
 
 void t1_gemm(const TernaryMatrix& w, RowRange rows, const Q8Matrix& x, Outputs y) noexcept {
-  if (x.n == 1) {
-    stream_gemv<T1>(w, rows, x, y);
-  } else {
-    panel_gemm<T1>(w, rows, x, y);
-  }
+  ternary_gemm<T1>(w, rows, x, y);
 }
 
 void t1_gemm_f32(const TernaryMatrix& w, RowRange rows, const F32Matrix& x, Outputs y) noexcept {
-  panel_gemm<T1>(w, rows, x, y);
+  ternary_gemm_f32<T1>(w, rows, x, y);
 }
 
 }  // namespace tsq::kernels::avx2

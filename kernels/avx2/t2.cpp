@@ -4,31 +4,35 @@
 // and planes 2 and 3 after one shift, so two accumulators hold the plane sums times 1 and times 4.
 // Layout: kernels/scalar/t2.cpp.
 // Overflow: a 16-bit lane of the 4-fold planes gets 16 pairs of at most 2 * 8 * 127 a group: 32512
-// < 2^15, with no room left. Order: one fma a group, ascending. Registers for 16 rows, of 16: sums
-// 4, x 4, masks 2, temporaries 3; the float sums wait in memory.
+// < 2^15, with no room left. Order: one fma a group or half group, ascending, or one int32 a row.
+// Registers for 16 rows, of 16: sums 4, x 4, masks 2, temporaries 3; the float sums wait in memory.
 #include "kernels/avx2/panel.h"
 #include "kernels/isa.h"
+#include "kernels/ternary_gemm.h"
 
 namespace tsq::kernels::avx2 {
 namespace {
 
-const std::uint8_t* row_block(const TernaryMatrix& w, std::size_t block) {
-  return reinterpret_cast<const std::uint8_t*>(w.body) +
-         block * t2_row_block_bytes(w.cols / kGroup);
-}
-
+template <class P>
 struct T2 {
+  using Scaling = P;
+  static constexpr bool kHalfGroups = true;
+  static constexpr std::size_t kGroupBytes = t2_group_bytes(P::kLines);
+
+  static const std::uint8_t* row_block(const TernaryMatrix& w, std::size_t block) {
+    return reinterpret_cast<const std::uint8_t*>(w.body) +
+           block * t2_row_block_bytes(w.cols / kGroup, P::kLines);
+  }
+
   static void decode(const TernaryMatrix& w, std::size_t block, std::size_t first,
                      std::size_t groups, Panel& panel) {
-    const std::uint8_t* from = row_block(w, block) + first * kT2GroupBytes;
+    const std::uint8_t* from = row_block(w, block) + first * kGroupBytes;
     const __m256i low2 = _mm256_set1_epi8(3);
-    for (std::size_t g = 0; g < groups; ++g, from += kT2GroupBytes) {
-      prefetch(from);
-      for (int v = 0; v < kQuarters; ++v) {
-        _mm256_store_ps(panel.scales[g] + v * kWidth, load_half(from + 16 * v));
-      }
+    for (std::size_t g = 0; g < groups; ++g, from += kGroupBytes) {
+      for (std::size_t l = 0; l < P::kLines; ++l) prefetch(from + l * kScaleLine);
+      P::decode(w, block, from, panel.scales + g * P::kParts);
       for (std::size_t c = 0; c < kT2Chunks; ++c) {
-        const std::uint8_t* at = from + kScaleLine + c * kPlane;
+        const std::uint8_t* at = from + P::kLineBytes + c * kPlane;
         prefetch(at);
         prefetch(at + 64);
         for (int v = 0; v < kQuarters; ++v) {
@@ -42,14 +46,14 @@ struct T2 {
     }
   }
 
-  // Dots (of codes, not weights) of 16 rows with a group; at: their first dwords.
+  // Dots (of codes, not weights) of 16 rows with a part of a group; at: their first dwords.
   static void dot(const std::uint8_t* at, const std::int8_t* q, __m256i (&dots)[2]) {
     const __m256i plane0 = _mm256_set1_epi8(0x03);
     const __m256i plane1 = _mm256_set1_epi8(0x0C);
     __m256i once[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
     __m256i fourfold[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
 #pragma GCC unroll 1  // unrolled, GCC 12 spills
-    for (std::size_t c = 0; c < kT2Chunks; ++c, at += kPlane, q += 16) {
+    for (std::size_t c = 0; c < kT2Chunks / P::kParts; ++c, at += kPlane, q += 16) {
       prefetch(at);
       const __m256i xs[4] = {broadcast4(q), broadcast4(q + 4), broadcast4(q + 8),
                              broadcast4(q + 12)};
@@ -71,32 +75,41 @@ struct T2 {
   static void gemv(const TernaryMatrix& w, const std::size_t (&blocks)[S], const Q8Matrix& x,
                    Outputs y) {
     const std::uint8_t* from[S];
-    __m256 acc[S][kQuarters];
+    __m256 rows[S][kQuarters];  // their scales, if the body has none
+    typename P::Sum::Vector acc[S][kQuarters];
     for (int s = 0; s < S; ++s) {
       from[s] = row_block(w, blocks[s]);
-      for (int v = 0; v < kQuarters; ++v) acc[s][v] = _mm256_setzero_ps();
+      for (int v = 0; v < kQuarters; ++v) {
+        rows[s][v] = P::of_rows(w, blocks[s], v);
+        acc[s][v] = P::Sum::from_y(_mm256_setzero_ps());
+      }
     }
-    for (std::size_t g = 0; g < w.cols / kGroup; ++g) {
-      const __m256i minus = _mm256_set1_epi32(x.sum[g]);
+    for (std::size_t i = 0; i < w.cols / kGroup * P::kParts; ++i) {
+      const std::size_t g = i / P::kParts;
+      const std::size_t part = i % P::kParts;
+      const std::size_t planes = P::kLineBytes + part * (kT2Chunks / P::kParts * kPlane);
+      const __m256i minus = _mm256_set1_epi32(part_sum<P::kParts>(x, g, part));
       const __m256 x_scale = _mm256_set1_ps(x.scale[g]);
       for (int s = 0; s < S; ++s) {
-        prefetch(from[s]);
+        const std::uint8_t* line = from[s] + part * kScaleLine;
+        if constexpr (P::kLines != 0) prefetch(line);
         for (int half = 0; half < 2; ++half) {
           __m256i dots[2];
-          dot(from[s] + kScaleLine + 64 * half, x.q + g * kGroup, dots);
-          for (int i = 0; i < 2; ++i) {
-            const int v = 2 * half + i;
-            const __m256 scale = _mm256_mul_ps(load_half(from[s] + 16 * v), x_scale);
-            const __m256 product = _mm256_cvtepi32_ps(_mm256_sub_epi32(dots[i], minus));
-            acc[s][v] = _mm256_fmadd_ps(product, scale, acc[s][v]);
+          dot(from[s] + planes + 64 * half, x.q + i * (kGroup / P::kParts), dots);
+          for (int k = 0; k < 2; ++k) {
+            const int v = 2 * half + k;
+            const __m256 w_scale = P::of_part(line, v, rows[s][v]);
+            acc[s][v] = P::Sum::join(acc[s][v], _mm256_sub_epi32(dots[k], minus), w_scale, x_scale);
           }
         }
-        from[s] += kT2GroupBytes;
+        if (part + 1 == P::kParts) from[s] += kGroupBytes;
       }
     }
     for (int s = 0; s < S; ++s) {
       const BlockOutputs out = block_outputs(w, blocks[s], y);
-      for (int v = 0; v < kQuarters; ++v) out.store(0, v, acc[s][v]);
+      for (int v = 0; v < kQuarters; ++v) {
+        out.store(0, v, P::Sum::total(acc[s][v], rows[s][v], x, 0));
+      }
     }
   }
 };
@@ -104,15 +117,11 @@ struct T2 {
 }  // namespace
 
 void t2_gemm(const TernaryMatrix& w, RowRange rows, const Q8Matrix& x, Outputs y) noexcept {
-  if (x.n == 1) {
-    stream_gemv<T2>(w, rows, x, y);
-  } else {
-    panel_gemm<T2>(w, rows, x, y);
-  }
+  ternary_gemm<T2>(w, rows, x, y);
 }
 
 void t2_gemm_f32(const TernaryMatrix& w, RowRange rows, const F32Matrix& x, Outputs y) noexcept {
-  panel_gemm<T2>(w, rows, x, y);
+  ternary_gemm_f32<T2>(w, rows, x, y);
 }
 
 }  // namespace tsq::kernels::avx2

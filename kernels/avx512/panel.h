@@ -4,20 +4,22 @@
 // Layout: codes[group][input / 4][row][input % 4], so a vector is one dword of 16 rows and meets
 // four inputs of a column, broadcast: no sum across lanes.
 // Overflow: |dot| <= 128 * 2 * 127 + |sum|.
-// Order: one fma a group, ascending; between panels the sums rest in y.
+// Order: one fma a group or half group, ascending, or one int32 a row; between panels the sums rest
+// in y.
 // Registers for N = 8, of 32: dots 16, codes 2, x 1; the float sums wait in memory.
 #pragma once
 
-#include "kernels/avx512/simd.h"
+#include "kernels/avx512/scales.h"
 
 namespace tsq::kernels {
 namespace {
 
 constexpr std::size_t kPanelGroups = kT1Super;
+constexpr std::size_t kMaxParts = 2;  // of a group that have scales of their own
 
 struct Panel {
   alignas(64) std::uint8_t codes[kPanelGroups][kGroup / 4][kPlane];
-  alignas(64) float scales[kPanelGroups][kRowBlock];
+  alignas(64) float scales[kPanelGroups * kMaxParts][kRowBlock];
 };
 
 // The outputs of one row block: 32 rows of some columns, fewer where the matrix ends.
@@ -42,23 +44,28 @@ inline BlockOutputs block_outputs(const TernaryMatrix& w, std::size_t block, Out
           {first_lanes(left), left > kWidth ? first_lanes(left - kWidth) : __mmask16{0}}};
 }
 
-template <int N>
+template <class P, int N>
 void tile(const Panel& panel, std::size_t first, std::size_t groups, const Q8Matrix& x,
           std::size_t column, const BlockOutputs& y) {
+  using Sum = typename P::Sum;
   const std::size_t x_groups = x.cols / kGroup;
-  __m512 acc[N][2];
+  typename Sum::Vector acc[N][2];
   for (int c = 0; c < N; ++c) {
     for (int h = 0; h < 2; ++h) {
-      acc[c][h] = first == 0 ? _mm512_setzero_ps() : y.load(column + c, h);
+      acc[c][h] = Sum::from_y(first == 0 ? _mm512_setzero_ps() : y.load(column + c, h));
     }
   }
-  for (std::size_t g = 0; g < groups; ++g) {
+  for (std::size_t i = 0; i < groups * P::kParts; ++i) {
+    const std::size_t g = i / P::kParts;
+    const std::size_t part = i % P::kParts;
+    constexpr std::size_t kDwords = kGroup / 4 / P::kParts;
     const std::size_t x_first = column * x_groups + first + g;  // of column 0 of the tile
     __m512i dot[N][2];
     for (int c = 0; c < N; ++c) {
-      dot[c][0] = dot[c][1] = _mm512_set1_epi32(-x.sum[x_first + c * x_groups]);
+      const std::int32_t sum = part_sum<P::kParts>(x, x_first + c * x_groups, part);
+      dot[c][0] = dot[c][1] = _mm512_set1_epi32(-sum);
     }
-    for (std::size_t k = 0; k < kGroup / 4; ++k) {
+    for (std::size_t k = part * kDwords; k < (part + 1) * kDwords; ++k) {
       const __m512i w0 = load(panel.codes[g][k]);
       const __m512i w1 = load(panel.codes[g][k] + 64);
       for (int c = 0; c < N; ++c) {
@@ -70,18 +77,23 @@ void tile(const Panel& panel, std::size_t first, std::size_t groups, const Q8Mat
     for (int c = 0; c < N; ++c) {
       const __m512 x_scale = _mm512_set1_ps(x.scale[x_first + c * x_groups]);
       for (int h = 0; h < 2; ++h) {
-        const __m512 scale = _mm512_mul_ps(_mm512_load_ps(panel.scales[g] + h * kWidth), x_scale);
-        acc[c][h] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot[c][h]), scale, acc[c][h]);
+        const __m512 w_scale = _mm512_load_ps(panel.scales[i] + h * kWidth);
+        acc[c][h] = Sum::join(acc[c][h], dot[c][h], w_scale, x_scale);
       }
     }
   }
+  const bool last = first + groups == x_groups;
   for (int c = 0; c < N; ++c) {
-    for (int h = 0; h < 2; ++h) y.store(column + c, h, acc[c][h]);
+    for (int h = 0; h < 2; ++h) {
+      const __m512 w_scale = _mm512_load_ps(panel.scales[0] + h * kWidth);
+      y.store(column + c, h,
+              last ? Sum::total(acc[c][h], w_scale, x, column + c) : Sum::to_y(acc[c][h]));
+    }
   }
 }
 
 // With f32 activations: one fma chain a row, the weight from its code by a table in a register.
-template <int N>
+template <class P, int N>
 void tile(const Panel& panel, std::size_t first, std::size_t groups, const F32Matrix& x,
           std::size_t column, const BlockOutputs& y) {
   const __m512 weights = _mm512_castps128_ps512(_mm_setr_ps(-1.0F, 0.0F, 1.0F, 2.0F));
@@ -91,10 +103,13 @@ void tile(const Panel& panel, std::size_t first, std::size_t groups, const F32Ma
       acc[c][h] = first == 0 ? _mm512_setzero_ps() : y.load(column + c, h);
     }
   }
-  for (std::size_t g = 0; g < groups; ++g) {
+  for (std::size_t i = 0; i < groups * P::kParts; ++i) {
+    const std::size_t g = i / P::kParts;
+    const std::size_t part = i % P::kParts;
+    constexpr std::size_t kDwords = kGroup / 4 / P::kParts;
     __m512 dot[N][2];
     for (int c = 0; c < N; ++c) dot[c][0] = dot[c][1] = _mm512_setzero_ps();
-    for (std::size_t k = 0; k < kGroup / 4; ++k) {
+    for (std::size_t k = part * kDwords; k < (part + 1) * kDwords; ++k) {
       __m512i codes[2] = {load(panel.codes[g][k]), load(panel.codes[g][k] + 64)};
       const float* in = x.data + column * x.stride + (first + g) * kGroup + 4 * k;
       for (int j = 0; j < 4; ++j) {
@@ -111,7 +126,7 @@ void tile(const Panel& panel, std::size_t first, std::size_t groups, const F32Ma
     }
     for (int c = 0; c < N; ++c) {
       for (int h = 0; h < 2; ++h) {
-        const __m512 scale = _mm512_load_ps(panel.scales[g] + h * kWidth);
+        const __m512 scale = _mm512_load_ps(panel.scales[i] + h * kWidth);
         acc[c][h] = _mm512_fmadd_ps(dot[c][h], scale, acc[c][h]);
       }
     }
@@ -124,6 +139,7 @@ void tile(const Panel& panel, std::size_t first, std::size_t groups, const F32Ma
 // Layout::decode(w, block, first, groups, panel) fills a panel; X is Q8Matrix or F32Matrix.
 template <class Layout, class X>
 void panel_gemm(const TernaryMatrix& w, RowRange rows, const X& x, Outputs y) {
+  using P = typename Layout::Scaling;
   Panel panel;
   for (std::size_t block = rows.first / kRowBlock; block * kRowBlock < rows.last; ++block) {
     const BlockOutputs out = block_outputs(w, block, y);
@@ -131,36 +147,12 @@ void panel_gemm(const TernaryMatrix& w, RowRange rows, const X& x, Outputs y) {
       const std::size_t groups = min_size(kPanelGroups, w.cols / kGroup - first);
       Layout::decode(w, block, first, groups, panel);
       std::size_t c = 0;
-      for (; c + 8 <= x.n; c += 8) tile<8>(panel, first, groups, x, c, out);
-      for (; c + 4 <= x.n; c += 4) tile<4>(panel, first, groups, x, c, out);
-      for (; c + 2 <= x.n; c += 2) tile<2>(panel, first, groups, x, c, out);
-      for (; c < x.n; ++c) tile<1>(panel, first, groups, x, c, out);
+      for (; c + 8 <= x.n; c += 8) tile<P, 8>(panel, first, groups, x, c, out);
+      for (; c + 4 <= x.n; c += 4) tile<P, 4>(panel, first, groups, x, c, out);
+      for (; c + 2 <= x.n; c += 2) tile<P, 2>(panel, first, groups, x, c, out);
+      for (; c < x.n; ++c) tile<P, 1>(panel, first, groups, x, c, out);
     }
   }
-}
-
-// One column: blocks from two places of the range together, two streams that the memory serves
-// better than one. Layout::gemv<S>(w, blocks, x, y) takes S blocks.
-template <class Layout>
-void stream_gemv(const TernaryMatrix& w, RowRange rows, const Q8Matrix& x, Outputs y) {
-  const std::size_t first = rows.first / kRowBlock;
-  const std::size_t last = (rows.last + kRowBlock - 1) / kRowBlock;
-  const std::size_t half = (last - first) / 2;
-  for (std::size_t b = first; b < first + half; ++b) {
-    const std::size_t blocks[2] = {b, b + half};
-    Layout::template gemv<2>(w, blocks, x, y);
-  }
-  if ((last - first) % 2 != 0) {
-    const std::size_t blocks[1] = {last - 1};
-    Layout::template gemv<1>(w, blocks, x, y);
-  }
-}
-
-// How far ahead of its use a line is asked for. Two streams of 2 KiB leave most of a 32 KiB L1
-// alone; with 8 KiB the same kernel lost a quarter of its speed there.
-constexpr std::size_t kAhead = 2048;
-inline void prefetch(const std::uint8_t* from) {
-  _mm_prefetch(reinterpret_cast<const char*>(from + kAhead), _MM_HINT_T0);
 }
 
 }  // namespace

@@ -45,6 +45,13 @@ inline float reduce_lanes(__m512 v) {
   return _mm_cvtss_f32(_mm_add_ss(by2, _mm_movehdup_ps(by2)));
 }
 
+// How far ahead of its use a line is asked for. Two streams of 2 KiB leave most of a 32 KiB L1
+// alone; with 8 KiB the same kernel lost a quarter of its speed there.
+constexpr std::size_t kAhead = 2048;
+inline void prefetch(const std::uint8_t* from) {
+  _mm_prefetch(reinterpret_cast<const char*>(from + kAhead), _MM_HINT_T0);
+}
+
 // exp_constants.h says how.
 inline __m512 exp_f32(__m512 x) {
   const __m512 one = _mm512_set1_ps(1.0F);

@@ -8,18 +8,14 @@
 // the fraction of the other two in its low one, whose 9-fold has those.
 // Layout: kernels/scalar/t1.cpp.
 // Overflow: 3 * 128 * 255 * 127 = 12.4 million; vpdpbusd does not saturate.
-// Order: one fma a group, ascending.
+// Order: one fma a group, ascending, or one int32 a row.
 // Registers for S = 2 streams, of 32: sums 8, tails 8, float sums 4, x 5, temporaries.
 #include "kernels/avx512/panel.h"
 #include "kernels/isa.h"
+#include "kernels/ternary_gemm.h"
 
 namespace tsq::kernels::avx512 {
 namespace {
-
-const std::uint8_t* row_block(const TernaryMatrix& w, std::size_t block) {
-  return reinterpret_cast<const std::uint8_t*>(w.body) +
-         block * t1_row_block_bytes(w.cols / kGroup);
-}
 
 inline __m512i triple(__m512i v) { return _mm512_add_epi8(v, _mm512_add_epi8(v, v)); }
 
@@ -57,18 +53,26 @@ void split(__m512i v, __m512i (&digits)[5]) {
   }
 }
 
+template <class P>
 struct T1 {
+  using Scaling = P;
+  static constexpr bool kHalfGroups = false;
+
+  static const std::uint8_t* row_block(const TernaryMatrix& w, std::size_t block) {
+    return reinterpret_cast<const std::uint8_t*>(w.body) +
+           block * t1_row_block_bytes(w.cols / kGroup, P::kLines);
+  }
+
   static void decode(const TernaryMatrix& w, std::size_t block, std::size_t first,
                      std::size_t groups, Panel& panel) {
-    const std::uint8_t* scales = row_block(w, block) + t1_super(w.cols / kGroup, first).offset;
-    const std::uint8_t* tails = scales + groups * kScaleLine;
+    const std::uint8_t* scales =
+        row_block(w, block) + t1_super(w.cols / kGroup, first, P::kLines).offset;
+    const std::uint8_t* tails = scales + groups * P::kLineBytes;
     const std::uint8_t* body = tails + kT1TailBytes;
     __m512i digits[5];
-    for (std::size_t g = 0; g < groups; ++g, scales += kScaleLine) {
-      prefetch(scales);
-      for (std::size_t h = 0; h < 2; ++h) {
-        _mm512_store_ps(panel.scales[g] + h * kWidth, load_half(scales + 32 * h));
-      }
+    for (std::size_t g = 0; g < groups; ++g, scales += P::kLineBytes) {
+      if constexpr (P::kLines != 0) prefetch(scales);
+      P::decode(w, block, scales, panel.scales + g * P::kParts);
       for (std::size_t c = 0; c < kT1Chunks; ++c) {
         for (std::size_t h = 0; h < 2; ++h, body += 64) {
           prefetch(body);
@@ -106,10 +110,14 @@ struct T1 {
                    Outputs y) {
     const std::size_t groups = w.cols / kGroup;
     const std::uint8_t* from[S];
-    __m512 acc[S][2];
+    __m512 rows[S][2];  // their scales, if the body has none
+    typename P::Sum::Vector acc[S][2];
     for (int s = 0; s < S; ++s) {
       from[s] = row_block(w, blocks[s]);
-      acc[s][0] = acc[s][1] = _mm512_setzero_ps();
+      for (int h = 0; h < 2; ++h) {
+        rows[s][h] = P::of_rows(w, blocks[s], h);
+        acc[s][h] = P::Sum::from_y(_mm512_setzero_ps());
+      }
     }
     for (std::size_t first = 0; first < groups; first += kT1Super) {
       const std::size_t r = min_size(kT1Super, groups - first);
@@ -117,7 +125,7 @@ struct T1 {
       for (int s = 0; s < S; ++s) {
         for (int t = 0; t < 2; ++t) {
           for (int h = 0; h < 2; ++h) {
-            const std::uint8_t* at = from[s] + r * kScaleLine + t * kPlane + 64 * h;
+            const std::uint8_t* at = from[s] + r * P::kLineBytes + t * kPlane + 64 * h;
             prefetch(at);
             tail[s][t][h] = load(at);
           }
@@ -136,7 +144,7 @@ struct T1 {
             }
           }
         }
-        const std::size_t body = r * kScaleLine + kT1TailBytes + i * kT1Chunks * kPlane;
+        const std::size_t body = r * P::kLineBytes + kT1TailBytes + i * kT1Chunks * kPlane;
         for (std::size_t c = 0; c < kT1Chunks; ++c) {
           const std::int8_t* at_x = q + 20 * c;
           const __m512i xs[5] = {broadcast4(at_x), broadcast4(at_x + 4), broadcast4(at_x + 8),
@@ -152,22 +160,22 @@ struct T1 {
         }
         const __m512 x_scale = _mm512_set1_ps(x.scale[g]);
         for (int s = 0; s < S; ++s) {
-          const std::uint8_t* scales = from[s] + i * kScaleLine;
-          prefetch(scales);
+          const std::uint8_t* scales = from[s] + i * P::kLineBytes;
+          if constexpr (P::kLines != 0) prefetch(scales);
           for (int h = 0; h < 2; ++h) {
             const __m512i now = sums[s][h].now;
             const __m512i three = _mm512_add_epi32(now, _mm512_add_epi32(now, now));
             const __m512i dot = _mm512_srai_epi32(_mm512_sub_epi32(three, sums[s][h].next), 8);
-            const __m512 scale = _mm512_mul_ps(load_half(scales + 32 * h), x_scale);
-            acc[s][h] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), scale, acc[s][h]);
+            const __m512 w_scale = P::of_part(scales, h, rows[s][h]);
+            acc[s][h] = P::Sum::join(acc[s][h], dot, w_scale, x_scale);
           }
         }
       }
-      for (int s = 0; s < S; ++s) from[s] += t1_super_bytes(r);
+      for (int s = 0; s < S; ++s) from[s] += t1_super_bytes(r, P::kLines);
     }
     for (int s = 0; s < S; ++s) {
       const BlockOutputs out = block_outputs(w, blocks[s], y);
-      for (int h = 0; h < 2; ++h) out.store(0, h, acc[s][h]);
+      for (int h = 0; h < 2; ++h) out.store(0, h, P::Sum::total(acc[s][h], rows[s][h], x, 0));
     }
   }
 };
@@ -175,15 +183,11 @@ struct T1 {
 }  // namespace
 
 void t1_gemm(const TernaryMatrix& w, RowRange rows, const Q8Matrix& x, Outputs y) noexcept {
-  if (x.n == 1) {
-    stream_gemv<T1>(w, rows, x, y);
-  } else {
-    panel_gemm<T1>(w, rows, x, y);
-  }
+  ternary_gemm<T1>(w, rows, x, y);
 }
 
 void t1_gemm_f32(const TernaryMatrix& w, RowRange rows, const F32Matrix& x, Outputs y) noexcept {
-  panel_gemm<T1>(w, rows, x, y);
+  ternary_gemm_f32<T1>(w, rows, x, y);
 }
 
 }  // namespace tsq::kernels::avx512

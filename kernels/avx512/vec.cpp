@@ -8,35 +8,59 @@
 
 namespace tsq::kernels::avx512 {
 
+namespace {
+
+// max |x| of whole vectors, not finite if any x is not.
+inline float max_magnitude(const float* x, std::size_t n) {
+  // As integers, magnitudes order like the floats; infinity and NaN are above all of them.
+  __m512i largest = _mm512_setzero_si512();
+  for (std::size_t i = 0; i < n; i += kWidth) {
+    const __m512i bits = _mm512_castps_si512(_mm512_loadu_ps(x + i));
+    largest = _mm512_max_epi32(largest, _mm512_and_si512(bits, _mm512_set1_epi32(0x7FFFFFFF)));
+  }
+  const std::int32_t bits = _mm512_reduce_max_epi32(largest);
+  float max;
+  __builtin_memcpy(&max, &bits, sizeof max);
+  return max;
+}
+inline bool is_finite(float max) { return max < __builtin_inff(); }
+
+// q = x * factor, rounded, of a group; their sum.
+inline std::int32_t round_group(const float* x, float factor, std::int8_t* q) {
+  __m512i total = _mm512_setzero_si512();
+  for (std::size_t i = 0; i < kGroup; i += kWidth) {
+    const __m512i codes =
+        _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + i), _mm512_set1_ps(factor)));
+    total = _mm512_add_epi32(total, codes);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(q + i), _mm512_cvtepi32_epi8(codes));
+  }
+  return _mm512_reduce_add_epi32(total);
+}
+
+}  // namespace
+
 bool quantize(const float* x, std::size_t count, std::int8_t* q, float* scale,
               std::int32_t* sum) noexcept {
-  constexpr int kVectors = kGroup / kWidth;
-  const __m512i magnitude = _mm512_set1_epi32(0x7FFFFFFF);
   for (std::size_t g = 0; g < count / kGroup; ++g) {
-    __m512 v[kVectors];
-    // As integers, magnitudes order like the floats; infinity and NaN are above all of them.
-    __m512i largest = _mm512_setzero_si512();
-    for (int i = 0; i < kVectors; ++i) {
-      v[i] = _mm512_loadu_ps(x + g * kGroup + i * kWidth);
-      const __m512i bits = _mm512_and_si512(_mm512_castps_si512(v[i]), magnitude);
-      largest = _mm512_max_epi32(largest, bits);
-    }
-    const std::int32_t max_bits = _mm512_reduce_max_epi32(largest);
-    if (max_bits >= 0x7F800000) return false;
-    float max;
-    __builtin_memcpy(&max, &max_bits, sizeof max);
+    const float max = max_magnitude(x + g * kGroup, kGroup);
+    if (!is_finite(max)) return false;
     const bool zero = max < 1e-30F;
-    const __m512 inv = _mm512_set1_ps(zero ? 0.0F : 127.0F / max);
-    __m512i total = _mm512_setzero_si512();
-    for (int i = 0; i < kVectors; ++i) {
-      const __m512i codes = _mm512_cvtps_epi32(_mm512_mul_ps(v[i], inv));
-      total = _mm512_add_epi32(total, codes);
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(q + g * kGroup + i * kWidth),
-                       _mm512_cvtepi32_epi8(codes));
-    }
+    sum[g] = round_group(x + g * kGroup, zero ? 0.0F : 127.0F / max, q + g * kGroup);
     scale[g] = zero ? 0.0F : max / 127.0F;
-    sum[g] = _mm512_reduce_add_epi32(total);
   }
+  return true;
+}
+
+bool quantize_token(const float* x, std::size_t count, std::int8_t* q, float* scale,
+                    std::int32_t* sum, float* token_scale) noexcept {
+  const float max = max_magnitude(x, count);
+  if (!is_finite(max)) return false;
+  const float s = 127.0F / (max < 1e-5F ? 1e-5F : max);
+  for (std::size_t g = 0; g < count / kGroup; ++g) {
+    sum[g] = round_group(x + g * kGroup, s, q + g * kGroup);
+    scale[g] = 1.0F / s;
+  }
+  *token_scale = s;
   return true;
 }
 

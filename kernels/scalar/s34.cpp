@@ -1,7 +1,8 @@
-// s34, the reference. A group of a row block is a line of 32 fp16 scales, 4 planes of nibbles and 8
-// chunks of signs. Chunk c has the quads 4 c + j (j 0 to 3): the nibble of row r is byte 4 r + j of
-// plane c / 2, its low half where c is even; the sign is bit 4 r + j of the chunk's 16 bytes.
-// Lane p of quad q is input 4 q + p, or with stride 16 input 64 (q / 16) + q mod 16 + 16 p.
+// s34, the reference. A group of a row block is a line of 32 fp16 scales, if any, 4 planes of
+// nibbles and 8 chunks of signs. Chunk c has the quads 4 c + j (j 0 to 3): the nibble of row r is
+// byte 4 r + j of plane c / 2, its low half where c is even; the sign is bit 4 r + j of the chunk's
+// 16 bytes. Lane p of quad q is input 4 q + p, or with stride 16 input 64 (q / 16) + q mod 16 + 16
+// p.
 #include "kernels/isa.h"
 #include "kernels/scalar/ternary.h"
 
@@ -9,15 +10,20 @@ namespace tsq::kernels::scalar {
 namespace {
 
 struct S34 {
-  static float group(const TernaryMatrix& w, std::size_t row, std::size_t g, std::uint8_t* codes) {
+  static const std::byte* group(const TernaryMatrix& w, std::size_t row, std::size_t g,
+                                std::uint8_t* codes) {
+    const std::size_t lines = scale_lines(w.scale_kind);
     const std::size_t in_block = row % kRowBlock;
-    const std::byte* group =
-        w.body + row / kRowBlock * s34_row_block_bytes(w.cols / kGroup) + g * kS34GroupBytes;
+    const std::byte* group = w.body +
+                             row / kRowBlock * s34_row_block_bytes(w.cols / kGroup, lines) +
+                             g * s34_group_bytes(lines);
+    const std::byte* codes_of = group + lines * kScaleLine;
     for (std::size_t q = 0; q < kGroup / 4; ++q) {
       const std::size_t c = q / 4;
       const std::size_t bit = 4 * in_block + q % 4;
-      const auto nibbles = std::to_integer<unsigned>(group[kScaleLine + c / 2 * kPlane + bit]);
-      const auto signs = std::to_integer<unsigned>(group[kS34Signs + c * kS34SignBytes + bit / 8]);
+      const auto nibbles = std::to_integer<unsigned>(codes_of[c / 2 * kPlane + bit]);
+      const auto signs =
+          std::to_integer<unsigned>(codes_of[kS34NibbleBytes + c * kS34SignBytes + bit / 8]);
       unsigned byte = kS34Table.codes[c % 2 == 0 ? nibbles & 15 : nibbles >> 4];
       if ((signs >> (bit % 8) & 1) != 0) byte = kS34Negate - byte;
       for (std::size_t p = 0; p < 4; ++p) {
@@ -25,7 +31,7 @@ struct S34 {
         codes[input] = static_cast<std::uint8_t>(byte >> (2 * p) & 3);
       }
     }
-    return load_f16(group + 2 * in_block);
+    return group + 2 * in_block;
   }
 };
 

@@ -16,13 +16,16 @@ std::uint8_t next_digit(unsigned& fraction) {
 }
 
 struct T1 {
-  static float group(const TernaryMatrix& w, std::size_t row, std::size_t g, std::uint8_t* codes) {
+  static const std::byte* group(const TernaryMatrix& w, std::size_t row, std::size_t g,
+                                std::uint8_t* codes) {
+    const std::size_t lines = scale_lines(w.scale_kind);
     const std::size_t groups = w.cols / kGroup;
     const std::size_t in_block = row % kRowBlock;
     const std::size_t in_super = g % kT1Super;
-    const T1Super super = t1_super(groups, g);
-    const std::byte* scales = w.body + row / kRowBlock * t1_row_block_bytes(groups) + super.offset;
-    const std::byte* tails = scales + super.groups * kScaleLine + 4 * in_block;
+    const T1Super super = t1_super(groups, g, lines);
+    const std::byte* scales =
+        w.body + row / kRowBlock * t1_row_block_bytes(groups, lines) + super.offset;
+    const std::byte* tails = scales + super.groups * lines * kScaleLine + 4 * in_block;
     const std::byte* body = tails + kT1TailBytes + in_super * kT1Chunks * kPlane;
     for (std::size_t c = 0; c < kT1Chunks; ++c) {
       for (std::size_t j = 0; j < 4; ++j) {
@@ -38,7 +41,7 @@ struct T1 {
         }
       }
     }
-    return load_f16(scales + in_super * kScaleLine + 2 * in_block);
+    return scales + in_super * kScaleLine + 2 * in_block;
   }
 };
 

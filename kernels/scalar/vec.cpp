@@ -1,32 +1,68 @@
 // The element-wise kernels, the reference.
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels/isa.h"
 #include "kernels/scalar/math.h"
 
 namespace tsq::kernels::scalar {
 
+namespace {
+
+// max |x|, infinite if any x is infinite or not a number.
+float max_magnitude(const float* x, std::size_t n) {
+  float max = 0.0F;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (!std::isfinite(x[i])) return std::numeric_limits<float>::infinity();
+    max = std::max(max, std::fabs(x[i]));
+  }
+  return max;
+}
+
+// q = x * factor, rounded, of a group; their sum.
+std::int32_t round_group(const float* x, float factor, std::int8_t* q) {
+  std::int32_t sum = 0;
+  for (std::size_t i = 0; i < kGroup; ++i) {
+    q[i] = static_cast<std::int8_t>(std::nearbyint(x[i] * factor));
+    sum += q[i];
+  }
+  return sum;
+}
+
+}  // namespace
+
 bool quantize(const float* x, std::size_t count, std::int8_t* q, float* scale,
               std::int32_t* sum) noexcept {
   for (std::size_t g = 0; g < count / kGroup; ++g) {
-    const float* in = x + g * kGroup;
-    std::int8_t* out = q + g * kGroup;
-    float max = 0.0F;
-    for (std::size_t i = 0; i < kGroup; ++i) {
-      if (!std::isfinite(in[i])) return false;
-      max = std::max(max, std::fabs(in[i]));
-    }
+    const float max = max_magnitude(x + g * kGroup, kGroup);
+    if (!std::isfinite(max)) return false;
     const bool zero = max < 1e-30F;
-    const float inv = zero ? 0.0F : 127.0F / max;
-    std::int32_t total = 0;
-    for (std::size_t i = 0; i < kGroup; ++i) {
-      out[i] = static_cast<std::int8_t>(std::nearbyint(in[i] * inv));
-      total += out[i];
-    }
+    sum[g] = round_group(x + g * kGroup, zero ? 0.0F : 127.0F / max, q + g * kGroup);
     scale[g] = zero ? 0.0F : max / 127.0F;
-    sum[g] = total;
   }
   return true;
+}
+
+bool quantize_token(const float* x, std::size_t count, std::int8_t* q, float* scale,
+                    std::int32_t* sum, float* token_scale) noexcept {
+  const float max = max_magnitude(x, count);
+  if (!std::isfinite(max)) return false;
+  const float s = 127.0F / std::max(max, 1e-5F);
+  for (std::size_t g = 0; g < count / kGroup; ++g) {
+    sum[g] = round_group(x + g * kGroup, s, q + g * kGroup);
+    scale[g] = 1.0F / s;
+  }
+  *token_scale = s;
+  return true;
+}
+
+void half_sums(const std::int8_t* q, std::size_t count, std::int32_t* half_sum) noexcept {
+  for (std::size_t g = 0; g < count / kGroup; ++g) {
+    std::int32_t sum = 0;
+    for (std::size_t i = 0; i < kGroup / 2; ++i) sum += q[g * kGroup + i];
+    half_sum[g] = sum;
+  }
 }
 
 void rms_norm(const float* x, const float* w, std::size_t n, float eps, float* y) noexcept {

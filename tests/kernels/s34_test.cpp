@@ -30,15 +30,15 @@ Ternary random_s34(std::size_t rows, std::size_t cols, std::uint64_t seed) {
   return make_s34(kStride16, rows, cols, seed, 4, 2);
 }
 
-// s34: per 32 rows and group, 32 scales, then 4 x 128 bytes of nibbles: byte 128 v + 4 r + j is
-// quad 8 v + j of row r (low) and quad 8 v + 4 + j (high); then for each four quads 4 c + j 128
+// s34: per 32 rows and group, its scale lines, then 4 x 128 bytes of nibbles: byte 128 v + 4 r + j
+// is quad 8 v + j of row r (low) and quad 8 v + 4 + j (high); then for each four quads 4 c + j 128
 // bits, 4 r + j that of row r. Padding rows: nibble 0, sign 0.
 template <bool kStride16>
 Body encode_s34(const Ternary& t) {
   std::vector<std::byte> out;
   for (std::size_t block = 0; block < t.rows; block += 32) {
     for (std::size_t g = 0; g < t.groups(); ++g) {
-      for (std::size_t r = block; r < block + 32; ++r) put16(out, t.scale(r, g));
+      put_lines(out, t, block, g);
       const std::size_t nibbles = out.size();
       const std::size_t signs = nibbles + 512;
       out.resize(signs + 128);
@@ -106,6 +106,10 @@ class S34 : public EveryIsa {};
 TEST_P(S34, EqualsScalarForEveryShape) {
   check_gemm_shapes(kS34<false>, *k_);
   check_gemm_shapes(kS34<true>, *k_);
+}
+TEST_P(S34, EqualsScalarForEveryScaling) {
+  check_gemm_scalings(kS34<false>, *k_);
+  check_gemm_scalings(kS34<true>, *k_);
 }
 TEST_P(S34, WritesItsRangeOnly) {
   check_gemm_ranges(kS34<false>, *k_);

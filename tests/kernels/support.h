@@ -117,34 +117,57 @@ inline std::uint16_t random_half(Random& random) {
                                     random.between(0, 1023));
 }
 
-// Ternary weights before encoding, row-major; scales are fp16 bits, one a row and group.
+// Ternary weights before encoding, row-major.
 struct Ternary {
   std::size_t rows;
   std::size_t cols;
   std::vector<std::int8_t> weights;
-  std::vector<std::uint16_t> scales;
+  ScaleKind kind = ScaleKind::per_group;
+  std::vector<std::uint16_t> lines;  // fp16 bits, one a row and group (half group)
+  Guarded<float> array{0};           // one for each row of whole row blocks, or one
 
   std::size_t groups() const { return cols / kGroup; }
+  // Scale lines of a group.
+  std::size_t n_lines() const {
+    return kind == ScaleKind::per_group ? 1 : kind == ScaleKind::per_half_group ? 2 : 0;
+  }
   // The code of a weight; padding rows hold weight 0.
   unsigned code(std::size_t row, std::size_t col) const {
     return row < rows ? static_cast<unsigned>(weights[row * cols + col] + 1) : 1U;
   }
-  std::uint16_t scale(std::size_t row, std::size_t group) const {
-    return row < rows ? scales[row * groups() + group] : std::uint16_t{0};
+  std::uint16_t line_scale(std::size_t row, std::size_t group, std::size_t line) const {
+    return row < rows ? lines[(row * groups() + group) * n_lines() + line] : std::uint16_t{0};
+  }
+  float scale(std::size_t row, std::size_t col) const {
+    if (kind == ScaleKind::per_row) return array[row];
+    if (kind == ScaleKind::per_tensor) return array[0];
+    return static_cast<float>(
+        half_value(line_scale(row, col / kGroup, col % kGroup * n_lines() / kGroup)));
   }
 };
+
+// The same weights with random scales of this kind; f32 ones are not fp16 numbers.
+inline Ternary with_scales(Ternary t, ScaleKind kind, std::uint64_t seed) {
+  Random random(seed);
+  t.kind = kind;
+  t.lines.resize(t.rows * t.groups() * t.n_lines());
+  for (auto& s : t.lines) s = random_half(random);
+  if (kind == ScaleKind::per_tensor) t.array = Guarded<float>(1);
+  if (kind == ScaleKind::per_row) t.array = Guarded<float>((t.rows + 31) / 32 * 32);
+  const std::size_t n = kind == ScaleKind::per_row ? t.rows : t.array.size();
+  for (std::size_t i = 0; i < n; ++i) t.array[i] = random.real() * 1.0000001F;
+  return t;
+}
 
 // weight: -1, 0 or +1 for all of them; random where it is 2.
 inline Ternary make_ternary(std::size_t rows, std::size_t cols, std::uint64_t seed,
                             int weight = 2) {
   Random random(seed);
-  Ternary t{rows, cols, std::vector<std::int8_t>(rows * cols),
-            std::vector<std::uint16_t>(rows * cols / kGroup)};
+  Ternary t{rows, cols, std::vector<std::int8_t>(rows * cols)};
   for (auto& w : t.weights) {
     w = static_cast<std::int8_t>(weight == 2 ? random.between(-1, 1) : weight);
   }
-  for (auto& s : t.scales) s = random_half(random);
-  return t;
+  return with_scales(std::move(t), ScaleKind::per_group, seed + 1);
 }
 
 inline Ternary random_ternary(std::size_t rows, std::size_t cols, std::uint64_t seed) {
@@ -163,13 +186,21 @@ inline Body guarded(const std::vector<std::byte>& bytes) {
   return body;
 }
 
-// t2: per 32 rows and group, 32 scales, then for each of 8 chunks the four bytes of each row; byte
-// j, bits 2 p and 2 p + 1: input 16 chunk + 4 p + j.
+// Each scale line of a group: 32 rows of a block.
+inline void put_lines(std::vector<std::byte>& out, const Ternary& t, std::size_t block,
+                      std::size_t group) {
+  for (std::size_t line = 0; line < t.n_lines(); ++line) {
+    for (std::size_t r = block; r < block + 32; ++r) put16(out, t.line_scale(r, group, line));
+  }
+}
+
+// t2: per 32 rows and group, its scale lines, then for each of 8 chunks the four bytes of each row;
+// byte j, bits 2 p and 2 p + 1: input 16 chunk + 4 p + j.
 inline Body encode_t2(const Ternary& t) {
   std::vector<std::byte> out;
   for (std::size_t block = 0; block < t.rows; block += 32) {
     for (std::size_t g = 0; g < t.groups(); ++g) {
-      for (std::size_t r = block; r < block + 32; ++r) put16(out, t.scale(r, g));
+      put_lines(out, t, block, g);
       for (std::size_t c = 0; c < 8; ++c) {
         for (std::size_t r = block; r < block + 32; ++r) {
           for (std::size_t j = 0; j < 4; ++j) {
@@ -200,9 +231,7 @@ inline Body encode_t1(const Ternary& t) {
   for (std::size_t block = 0; block < t.rows; block += 32) {
     for (std::size_t first = 0; first < t.groups(); first += 5) {
       const std::size_t last = std::min(first + 5, t.groups());
-      for (std::size_t g = first; g < last; ++g) {
-        for (std::size_t r = block; r < block + 32; ++r) put16(out, t.scale(r, g));
-      }
+      for (std::size_t g = first; g < last; ++g) put_lines(out, t, block, g);
       for (std::size_t dword = 0; dword < 2; ++dword) {
         for (std::size_t r = block; r < block + 32; ++r) {
           for (std::size_t j = 0; j < 4; ++j) {
@@ -233,25 +262,49 @@ inline Body encode_t1(const Ternary& t) {
 }
 
 // n quantised columns; value: all of them +value or -value, column by column; random where 0.
+// Per token, all scales of a column are the reciprocal of its token scale.
 struct Q8 {
   std::size_t n;
   std::size_t cols;
   Guarded<std::int8_t> q;
   Guarded<float> scale;
   Guarded<std::int32_t> sum;
+  Guarded<std::int32_t> half_sum;
+  Guarded<float> token_scale;  // none: per group
 
-  Q8Matrix view() const { return {q.data(), scale.data(), sum.data(), n, cols}; }
+  Q8Matrix view() const {
+    return {q.data(),
+            scale.data(),
+            sum.data(),
+            n,
+            cols,
+            half_sum.data(),
+            token_scale.size() == 0 ? nullptr : token_scale.data()};
+  }
 };
-inline Q8 make_q8(std::size_t n, std::size_t cols, std::uint64_t seed, int value = 0) {
+inline Q8 make_q8(std::size_t n, std::size_t cols, std::uint64_t seed, int value = 0,
+                  bool per_token = false) {
   Random random(seed);
-  Q8 x{n, cols, Guarded<std::int8_t>(n * cols), Guarded<float>(n * cols / kGroup),
-       Guarded<std::int32_t>(n * cols / kGroup)};
+  Q8 x{n,
+       cols,
+       Guarded<std::int8_t>(n * cols),
+       Guarded<float>(n * cols / kGroup),
+       Guarded<std::int32_t>(n * cols / kGroup),
+       Guarded<std::int32_t>(n * cols / kGroup),
+       Guarded<float>(per_token ? n : 0)};
   for (std::size_t i = 0; i < n * cols; ++i) {
     const int sign = i / cols % 2 == 0 ? 1 : -1;
     x.q[i] = static_cast<std::int8_t>(value == 0 ? random.between(-127, 127) : sign * value);
     x.sum[i / kGroup] += x.q[i];
+    if (i % kGroup < kGroup / 2) x.half_sum[i / kGroup] += x.q[i];
   }
   for (float& s : x.scale) s = std::fabs(random.real()) + 1e-3F;
+  for (std::size_t c = 0; c < x.token_scale.size(); ++c) {
+    x.token_scale[c] = 127.0F / x.scale[c * cols / kGroup];
+    for (std::size_t g = c * cols / kGroup; g < (c + 1) * cols / kGroup; ++g) {
+      x.scale[g] = 1.0F / x.token_scale[c];
+    }
+  }
   return x;
 }
 

@@ -31,6 +31,7 @@ TEST(T1Scalar, DecodesTheKnownBytes) {
 
 class T1 : public EveryIsa {};
 TEST_P(T1, EqualsScalarForEveryShape) { check_gemm_shapes(kT1, *k_); }
+TEST_P(T1, EqualsScalarForEveryScaling) { check_gemm_scalings(kT1, *k_); }
 TEST_P(T1, EqualsScalarAtTheLimits) { check_gemm_extremes(kT1, *k_); }
 TEST_P(T1, WritesItsRangeOnly) { check_gemm_ranges(kT1, *k_); }
 TEST_P(T1, EqualsScalarWithFloatActivations) { check_gemm_f32_shapes(kT1, *k_); }

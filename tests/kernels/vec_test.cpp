@@ -51,6 +51,57 @@ TEST(QuantizeScalar, RoundsTiesToEven) {
   for (std::size_t i = 1; i < kGroup; ++i) EXPECT_EQ(r.q[i], i / 2 * 2) << x[i];
 }
 
+struct TokenQuantized {
+  Guarded<std::int8_t> q;
+  Guarded<float> scale;
+  Guarded<std::int32_t> sum;
+  Guarded<float> token_scale;
+  bool ok;
+};
+TokenQuantized quantize(QuantizeTokenFn* fn, const Guarded<float>& x) {
+  TokenQuantized r{Guarded<std::int8_t>(x.size()), Guarded<float>(x.size() / kGroup),
+                   Guarded<std::int32_t>(x.size() / kGroup), Guarded<float>(1), false};
+  r.ok = fn(x.data(), x.size(), r.q.data(), r.scale.data(), r.sum.data(), r.token_scale.data());
+  return r;
+}
+
+// With the second factor the largest magnitude is below the floor of 1e-5.
+TEST(QuantizeTokenScalar, IsTheDefinition) {
+  for (const float factor : {1.0F, 1e-8F}) {
+    Guarded<float> x = random_floats(3 * kGroup, 1);
+    float max = 0;
+    for (float& v : x) {
+      v *= factor;
+      max = std::max(max, std::fabs(v));
+    }
+    const float s = 127 / std::max(max, 1e-5F);
+    const TokenQuantized r = quantize(scalar::quantize_token, x);
+    ASSERT_TRUE(r.ok);
+    EXPECT_EQ(r.token_scale[0], s);
+    for (std::size_t g = 0; g < 3; ++g) {
+      int sum = 0;
+      for (std::size_t i = g * kGroup; i < (g + 1) * kGroup; ++i) {
+        EXPECT_LE(std::fabs(x[i] * s - static_cast<float>(r.q[i])), 0.5F);
+        EXPECT_LE(std::abs(+r.q[i]), 127);
+        sum += r.q[i];
+      }
+      EXPECT_EQ(r.sum[g], sum);
+      EXPECT_EQ(r.scale[g], 1 / s);
+    }
+  }
+}
+
+TEST(HalfSums, AreOfTheFirstHalf) {
+  const Q8 x = make_q8(1, 3 * kGroup, 1);
+  Guarded<std::int32_t> sums(3);
+  table(Isa::scalar)->half_sums(x.q.data(), x.cols, sums.data());
+  for (std::size_t g = 0; g < 3; ++g) {
+    int sum = 0;
+    for (std::size_t i = 0; i < 64; ++i) sum += x.q[128 * g + i];
+    EXPECT_EQ(sums[g], sum);
+  }
+}
+
 TEST(RmsNormScalar, IsTheDefinition) {
   for (const std::size_t n : {1, 15, 16, 17, 100}) {
     const Guarded<float> x = random_floats(n, n);
@@ -236,6 +287,39 @@ TEST_P(Vec, QuantizeRefusesWhatIsNotFinite) {
   for (QuantizeFn* const fn : {&scalar::quantize, k_->quantize}) {
     for (const float bad : {kInf, -kInf, kNan, -kNan}) {
       for (std::size_t i = 0; i < 2 * kGroup; ++i) {
+        Guarded<float> x = random_floats(2 * kGroup, 1);
+        x[i] = bad;
+        EXPECT_FALSE(quantize(fn, x).ok) << bad << " at " << i;
+      }
+    }
+  }
+}
+
+TEST_P(Vec, QuantizeTokenEqualsScalar) {
+  for (const std::size_t groups : {1, 2, 5}) {
+    for (const float factor : {1.0F, 1e-4F, 1e-6F, 1e-31F, 0.0F, 1e38F}) {
+      Guarded<float> x = random_floats(groups * kGroup, groups);
+      for (float& v : x) v *= factor;
+      const TokenQuantized expected = quantize(scalar::quantize_token, x);
+      const TokenQuantized actual = quantize(k_->quantize_token, x);
+      EXPECT_TRUE(expected.ok && actual.ok);
+      expect_same_bits(actual.q, expected.q, "q");
+      expect_same_bits(actual.scale, expected.scale, "scale");
+      expect_same_bits(actual.sum, expected.sum, "sum");
+      expect_same_bits(actual.token_scale, expected.token_scale, "token scale");
+    }
+  }
+  Guarded<float> ties(kGroup);
+  for (std::size_t i = 0; i < kGroup; ++i) ties[i] = static_cast<float>(i) - 0.5F;
+  ties[77] = -127;
+  expect_same_bits(quantize(k_->quantize_token, ties).q, quantize(scalar::quantize_token, ties).q,
+                   "ties");
+}
+
+TEST_P(Vec, QuantizeTokenRefusesWhatIsNotFinite) {
+  for (QuantizeTokenFn* const fn : {&scalar::quantize_token, k_->quantize_token}) {
+    for (const float bad : {kInf, -kInf, kNan, -kNan}) {
+      for (const std::size_t i : {0, 1, 127, 128, 255}) {
         Guarded<float> x = random_floats(2 * kGroup, 1);
         x[i] = bad;
         EXPECT_FALSE(quantize(fn, x).ok) << bad << " at " << i;
