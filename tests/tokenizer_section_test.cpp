@@ -112,6 +112,30 @@ TEST(TokenizerSection, GivesBackWhatWasBuilt) {
   EXPECT_FALSE(view->nfc());
 }
 
+TEST(TokenizerSection, AsAVocabularyAgain) {
+  Vocabulary pieces;
+  pieces.model = format::TokenizerModel::sentencepiece_bpe;
+  pieces.tokens = {"a", "b", "ab", "</s>"};
+  pieces.types = {TokenType::normal, TokenType::byte, TokenType::normal, TokenType::control};
+  pieces.scores = {-1, 0.5f, -3, 0};
+  pieces.eos = 3;
+  pieces.add_eos = pieces.space_prefix = true;
+  Vocabulary flags = small_vocabulary();
+  flags.nfc = flags.whole_pieces = true;
+  for (const Vocabulary& v : {small_vocabulary(), flags, pieces}) {
+    const auto section = build_tokenizer_section(v);
+    ASSERT_TRUE(section) << section.error().message();
+    const auto view = TokenizerView::parse(*section, static_cast<std::uint32_t>(v.tokens.size()));
+    ASSERT_TRUE(view) << view.error().message();
+    const Vocabulary again = view->vocabulary();
+    EXPECT_EQ(again.tokens, v.tokens);
+    EXPECT_EQ(again.scores, v.scores);
+    const auto rebuilt = build_tokenizer_section(again);
+    ASSERT_TRUE(rebuilt) << rebuilt.error().message();
+    EXPECT_EQ(*rebuilt, *section);
+  }
+}
+
 TEST(TokenizerSection, Flags) {
   const auto flags_of = [](const Vocabulary& v) {
     const auto section = build_tokenizer_section(v);

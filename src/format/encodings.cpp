@@ -170,6 +170,16 @@ void unpack_s34_row(std::uint32_t flags, std::size_t groups, std::size_t row, co
   }
 }
 
+// Row `row` of the 32 whose bytes start at body, of its first `groups` groups.
+bool unpack_groups(Encoding encoding, std::uint32_t flags, std::size_t groups, std::size_t row,
+                   const std::byte* body, std::uint8_t* codes, std::uint16_t* scales) {
+  if (encoding == Encoding::t2) return unpack_t2_row(groups, row, body, codes, scales);
+  if (encoding == Encoding::t1) return unpack_t1_row(groups, row, body, codes, scales);
+  assert(encoding == Encoding::s34);
+  unpack_s34_row(flags, groups, row, body, codes, scales);
+  return true;
+}
+
 void decode_ternary_row(const Shape& shape, const std::byte* body, std::uint64_t row,
                         std::uint64_t first, std::span<float> values) {
   // Five groups at a time: a super-block of t1, and as good for the others.
@@ -184,13 +194,7 @@ void decode_ternary_row(const Shape& shape, const std::byte* body, std::uint64_t
   for (std::uint64_t start = first / kPart * kPart; start < end; start += kPart) {
     const std::byte* const part = block + start / kPart * row_block_bytes(shape.encoding, kPart);
     const std::size_t groups = std::min(kPart, stored - start) / kGroup;
-    if (shape.encoding == Encoding::t2) {
-      unpack_t2_row(groups, i, part, codes, scales);
-    } else if (shape.encoding == Encoding::s34) {
-      unpack_s34_row(shape.flags, groups, i, part, codes, scales);
-    } else {
-      unpack_t1_row(groups, i, part, codes, scales);
-    }
+    unpack_groups(shape.encoding, shape.flags, groups, i, part, codes, scales);
     for (std::uint64_t col = std::max(first, start); col < std::min(end, start + kPart); ++col) {
       const int weight = static_cast<int>(codes[col - start]) - 1;
       values[col - first] = static_cast<float>(weight) * f16_to_f32(scales[(col - start) / kGroup]);
@@ -367,18 +371,19 @@ bool unpack_row_block(Encoding encoding, std::uint64_t cols, const std::byte* bo
   const std::uint64_t padded = padded_cols(encoding, cols), groups = padded / kGroup;
   bool sound = true;
   for (std::size_t row = 0; row < kRowBlock; ++row) {
-    std::uint8_t* const row_codes = codes + row * padded;
-    std::uint16_t* const row_scales = scales + row * groups;
-    if (encoding == Encoding::s34) {
-      unpack_s34_row(flags, groups, row, body, row_codes, row_scales);
-    } else if (encoding == Encoding::t2) {
-      sound &= unpack_t2_row(groups, row, body, row_codes, row_scales);
-    } else {
-      assert(encoding == Encoding::t1);
-      sound &= unpack_t1_row(groups, row, body, row_codes, row_scales);
-    }
+    sound &= unpack_groups(encoding, flags, groups, row, body, codes + row * padded,
+                           scales + row * groups);
   }
   return sound;
+}
+
+bool unpack_row(const Shape& shape, std::span<const std::byte> body, std::uint64_t row,
+                std::uint8_t* codes, std::uint16_t* scales) {
+  assert(is_ternary(shape.encoding) && row < shape.rows);
+  const std::byte* const block =
+      body.data() + row / kRowBlock * row_block_bytes(shape.encoding, shape.cols);
+  const std::size_t groups = padded_cols(shape.encoding, shape.cols) / kGroup;
+  return unpack_groups(shape.encoding, shape.flags, groups, row % kRowBlock, block, codes, scales);
 }
 
 std::uint8_t ternary_code(Encoding encoding, std::uint64_t cols, const std::byte* body,

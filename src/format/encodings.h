@@ -135,6 +135,11 @@ void pack_row_block(Encoding encoding, std::uint64_t cols, const std::uint8_t* c
 bool unpack_row_block(Encoding encoding, std::uint64_t cols, const std::byte* body,
                       std::uint8_t* codes, std::uint16_t* scales, std::uint32_t flags = 0);
 
+// One row of a ternary tensor with per-group scales, in the same way: padded_cols codes, a scale
+// for each group of them; row < shape.rows.
+bool unpack_row(const Shape& shape, std::span<const std::byte> body, std::uint64_t row,
+                std::uint8_t* codes, std::uint16_t* scales);
+
 // The code of one weight of such a block of t2 or t1; row < 32, col < padded cols.
 std::uint8_t ternary_code(Encoding encoding, std::uint64_t cols, const std::byte* body,
                           std::uint64_t row, std::uint64_t col);

@@ -439,6 +439,31 @@ Result<void> TokenizerView::check() const {
   return {};
 }
 
+Vocabulary TokenizerView::vocabulary() const {
+  Vocabulary v;
+  v.model = model_;
+  v.pre_tokenizer = pre_tokenizer_;
+  for (std::uint32_t id = 0; id < size(); ++id) {
+    v.tokens.emplace_back(token(id));
+    v.types.push_back(type(id));
+  }
+  for (std::size_t i = 0; i < merges_.size(); i += 3) {
+    v.merges.push_back({merges_[i], merges_[i + 1], merges_[i + 2]});
+  }
+  v.scores.assign(scores_.begin(), scores_.end());
+  v.bos = bos_;
+  v.eos = eos_;
+  v.unknown = unknown_;
+  v.padding = padding_;
+  v.end_tokens.assign(end_.begin(), end_.end());
+  v.add_bos = add_bos_;
+  v.add_eos = add_eos_;
+  v.nfc = nfc_;
+  v.whole_pieces = whole_pieces_;
+  v.space_prefix = space_prefix_;
+  return v;
+}
+
 std::optional<std::uint32_t> TokenizerView::find(std::string_view bytes) const {
   if (bytes.empty()) return std::nullopt;
   const std::uint32_t* const slot = probe(string_slots_, hash(bytes), [&](std::uint32_t id) {

@@ -79,6 +79,9 @@ class TokenizerView {
   // by its lookup, and the two sides of a merge make its result. For verify.
   Result<void> check() const;
 
+  // What the section was built from.
+  Vocabulary vocabulary() const;
+
   TokenizerModel model() const { return model_; }
   PreTokenizer pre_tokenizer() const { return pre_tokenizer_; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(types_.size()); }

@@ -44,6 +44,9 @@ constexpr TypeInfo kTypes[] = {
     {SourceType::i2_s_64, "I2_S (64)", {64, 16}, 64},
     {SourceType::iq1_bn, "IQ1_BN", {64, 13}, 64, -1, -1, false, 2},
     {SourceType::iq2_bn, "IQ2_BN", {64, 16}, 64, -1, -1, false, 4},
+    {SourceType::t2, "t2", {128, 34}, 128},  // a row's share of a row block
+    {SourceType::t1, "t1", {640, 138}, 128},
+    {SourceType::s34, "s34", {128, 22}, 128},
 };
 
 constexpr const TypeInfo& info(SourceType type) { return kTypes[static_cast<std::size_t>(type)]; }
@@ -54,6 +57,29 @@ static_assert([] {
   }
   return true;
 }());
+
+// The encoding whose row blocks hold the rows of this type.
+std::optional<format::Encoding> row_block_encoding(SourceType type) {
+  if (type == SourceType::t2) return format::Encoding::t2;
+  if (type == SourceType::t1) return format::Encoding::t1;
+  if (type == SourceType::s34) return format::Encoding::s34;
+  return std::nullopt;
+}
+
+bool decode_row_of_block(const Tensor& tensor, format::Encoding encoding, std::uint64_t row,
+                         std::uint8_t* codes, std::uint16_t* scales) {
+  const format::Shape shape{encoding, tensor.flags, format::ScaleKind::per_group, tensor.rows(),
+                            tensor.cols()};
+  const auto cols = static_cast<std::size_t>(tensor.cols());
+  if (cols % format::kGroup == 0) {
+    return format::unpack_row(shape, tensor.data, row, codes, scales);
+  }
+  std::vector<std::uint8_t> padded(
+      static_cast<std::size_t>(format::padded_cols(encoding, tensor.cols())));
+  const bool sound = format::unpack_row(shape, tensor.data, row, padded.data(), scales);
+  std::copy_n(padded.begin(), cols, codes);
+  return sound;
+}
 
 bool is_finite_f16(const std::byte* p) { return (load<std::uint16_t>(p) & 0x7c00u) != 0x7c00u; }
 
@@ -75,13 +101,17 @@ bool can_hold_plus_2(SourceType type) { return info(type).plus_2; }
 std::uint32_t row_header_bytes(SourceType type) { return info(type).row_header; }
 
 std::uint64_t row_bytes(SourceType type, std::uint64_t cols) {
+  if (const auto encoding = row_block_encoding(type)) {
+    return format::row_block_bytes(*encoding, cols) / format::kRowBlock;
+  }
   const BlockShape shape = block_shape(type);
-  return row_header_bytes(type) + cols / shape.weights * shape.bytes;
+  return row_header_bytes(type) + (cols + shape.weights - 1) / shape.weights * shape.bytes;
 }
 
 std::span<const std::byte> row_data(const Tensor& tensor, std::uint64_t row) {
   const std::uint64_t bytes = row_bytes(tensor.type, tensor.cols());
-  return tensor.data.subspan(static_cast<std::size_t>(row * bytes),
+  const std::uint64_t stride = tensor.row_stride != 0 ? tensor.row_stride : bytes;
+  return tensor.data.subspan(static_cast<std::size_t>(row * stride),
                              static_cast<std::size_t>(bytes));
 }
 
@@ -101,6 +131,9 @@ std::optional<float> row_scale(const Tensor& tensor, std::uint64_t row) {
 
 bool decode_ternary_row(const Tensor& tensor, std::uint64_t row, std::uint8_t* codes,
                         std::uint16_t* scales) {
+  if (const auto encoding = row_block_encoding(tensor.type)) {
+    return decode_row_of_block(tensor, *encoding, row, codes, scales);
+  }
   const TypeInfo& type = info(tensor.type);
   const std::byte* block = row_data(tensor, row).data() + type.row_header;
   const auto cols = static_cast<std::size_t>(tensor.cols());
@@ -117,7 +150,13 @@ bool decode_ternary_row(const Tensor& tensor, std::uint64_t row, std::uint8_t* c
   return (both_bits & 1) == 0;
 }
 
+std::size_t scales_a_row(const Tensor& tensor) {
+  const std::uint64_t group = info(tensor.type).scale_group;
+  return static_cast<std::size_t>((tensor.cols() + group - 1) / group);
+}
+
 bool row_is_finite(const Tensor& tensor, std::uint64_t row) {
+  if (row_block_encoding(tensor.type)) return true;  // verified when the file was opened
   const TypeInfo& type = info(tensor.type);
   if (const auto scale = row_scale(tensor, row)) return std::isfinite(*scale);
   bool finite = true;
@@ -136,13 +175,20 @@ void decode_row(const Tensor& tensor, std::uint64_t row, float* values) {
   const auto cols = static_cast<std::size_t>(tensor.cols());
   if (!is_ternary(tensor.type)) {
     const std::byte* block = row_data(tensor, row).data();
-    for (std::size_t col = 0; col < cols; col += type.shape.weights, block += type.shape.bytes) {
+    std::size_t col = 0;
+    for (; col + type.shape.weights <= cols; col += type.shape.weights) {
       decode_dense_block(tensor.type, block, values + col);
+      block += type.shape.bytes;
+    }
+    if (col < cols) {  // of a .tsq file: its last block is padded
+      std::vector<float> last(type.shape.weights);
+      decode_dense_block(tensor.type, block, last.data());
+      std::copy_n(last.begin(), cols - col, values + col);
     }
     return;
   }
   std::vector<std::uint8_t> codes(cols);
-  std::vector<std::uint16_t> scales(cols / type.scale_group);
+  std::vector<std::uint16_t> scales(scales_a_row(tensor));
   decode_ternary_row(tensor, row, codes.data(), scales.data());
   const auto of_row = row_scale(tensor, row);
   for (std::size_t i = 0; i < cols; ++i) {

@@ -1,5 +1,5 @@
 // Blocks of the quantised types of GGUF: their sizes, and one row of a tensor to codes and scales
-// or to f32 values.
+// or to f32 values. Also those of .tsq files.
 #pragma once
 
 #include <cstddef>
@@ -23,20 +23,23 @@ std::uint32_t scale_group(SourceType type);
 // Whether code 3 of a ternary type means +2; other types give it no meaning, or do not have it.
 bool can_hold_plus_2(SourceType type);
 
-// Bytes of one row, and those of them before its first block; cols is a whole number of blocks.
+// Bytes of one row, and those of them before its first block; of t2, t1 and s34 its share of a row
+// block.
 std::uint64_t row_bytes(SourceType type, std::uint64_t cols);
 std::uint32_t row_header_bytes(SourceType type);
-std::span<const std::byte> row_data(const Tensor& tensor, std::uint64_t row);
+std::span<const std::byte> row_data(const Tensor& tensor, std::uint64_t row);  // not of those three
 
 // The scale of a row whose blocks have none: of I2_S the tensor's, of IQ1_BN and IQ2_BN its own.
 std::optional<float> row_scale(const Tensor& tensor, std::uint64_t row);
 
 // A row of a ternary type as codes (value = (code - 1) * scale) and one fp16 scale per
 // scale_group weights; blocks of 256 give theirs twice, a row_scale is repeated, rounded to
-// fp16. Room: one code a weight. The 2-bit types can hold code 3: it is written as it stands, and
-// the answer is false.
+// fp16. Room: one code a weight, scales_a_row scales. The 2-bit types can hold code 3: it is
+// written as it stands, and the answer is false.
 bool decode_ternary_row(const Tensor& tensor, std::uint64_t row, std::uint8_t* codes,
                         std::uint16_t* scales);
+
+std::size_t scales_a_row(const Tensor& tensor);
 
 // Whether every value, scale and minimum of the row is finite.
 bool row_is_finite(const Tensor& tensor, std::uint64_t row);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -41,6 +42,9 @@ enum class SourceType : std::uint8_t {
   i2_s_64,
   iq1_bn,
   iq2_bn,
+  t2,  // of a .tsq file, as FORMAT.md draws them
+  t1,
+  s34,
 };
 
 // What a file does not say about its bytes.
@@ -50,8 +54,8 @@ struct AssumedLayouts {
 };
 
 // Rows follow each other without gaps; each is a whole number of the type's blocks, in IQ1_BN and
-// IQ2_BN behind a scale. The importer
-// has checked that data holds exactly rows() rows.
+// IQ2_BN behind a scale. Those of a .tsq file are padded, and of its ternary types 32 rows share a
+// block. The importer has checked that data holds exactly rows() rows.
 struct Tensor {
   std::string_view name;
   SourceType type = SourceType::f32;
@@ -60,13 +64,16 @@ struct Tensor {
   std::span<const std::byte> data;
   float scale = 1;  // I2_S: of all weights, which have none in their blocks
   std::uint32_t rotation = format::kNoRotation;  // of the input side, index into the rotations
+  std::uint64_t row_stride = 0;  // bytes from a row to the next, where that is not row_bytes
+  std::uint32_t flags = 0;       // t2, t1, s34: of their record
 
   std::uint64_t cols() const { return dims[0]; }
   std::uint64_t rows() const { return dims[1] * dims[2] * dims[3]; }
 };
 
-// Everything here views the bytes of the files it was read from; they must outlive it.
+// Everything here views the bytes of the files it was read from, which must outlive it, or `owned`.
 struct Checkpoint {
+  std::vector<std::shared_ptr<const void>> owned;
   Metadata metadata;
   std::vector<Tensor> tensors;              // in the order of the files, names unique
   std::vector<format::Rotation> rotations;  // each is used by at least one tensor
@@ -77,6 +84,10 @@ struct Checkpoint {
   std::string no_vocabulary;  // why there is none
   // Merges that repeat a pair, or whose parts or result are not tokens.
   std::size_t dropped_merges = 0;
+
+  // Of a .tsq file, which says itself what else follows from the metadata and from a run.
+  std::optional<format::Header> header;
+  std::optional<format::TokenProbe> token_probe;
 
   std::vector<std::string> warnings;
 };
