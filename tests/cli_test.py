@@ -287,6 +287,37 @@ class Convert(CliTest):
             sizes[encoding] = target.stat().st_size
         self.assertEqual(sizes["auto"], sizes["t1"])
 
+    def test_a_tsq_file_converted_again(self):
+        t2, back = self.folder / "t2.tsq", self.folder / "back.tsq"
+        done = self.assert_succeeds(self.convert(self.model, "-o", back))
+        self.assertEqual(done.err, "")
+        self.assertEqual(back.read_bytes(), self.model.read_bytes())
+        self.assert_succeeds(self.convert(self.model, "-o", t2, "--encoding", "t2"))
+        self.assertNotEqual(t2.read_bytes(), self.model.read_bytes())
+        self.assert_succeeds(self.convert(t2, "-o", back, "--encoding", "t1"))
+        self.assertEqual(back.read_bytes(), self.model.read_bytes())
+        self.assert_succeeds(tsq("convert", t2, "-o", back, "--encoding", "t1", "--no-probe"))
+        self.assertEqual(back.read_bytes(), self.model.read_bytes())
+        self.assert_refuses(USAGE, "the source itself", "convert", t2, "-o", t2)
+
+        def flip(content):
+            content[-100] ^= 1
+        path = self.damaged_model(flip)
+        self.assert_refuses(DAMAGED, rf"{path}: tensor '[\w.]+': XXH3-64 .*'tsq verify' lists",
+                            "convert", path, "-o", self.folder / "out.tsq")
+        self.assertEqual(self.files(), ["back.tsq", "damaged.tsq", "t2.tsq"])
+
+    def test_float_tensors_of_ternary_values(self):
+        def values(scale):
+            return struct.pack("<256f", *[scale * (i % 3 - 1) for i in range(256)])
+        source = self.file("fake.gguf", gguf_of([("token_embd.weight", 0, [64, 2], bytes(512)),
+                                                 ("a", 0, [128, 2], values(0.5)),
+                                                 ("b", 0, [128, 2], values(0.1)),
+                                                 ("c", 0, [128, 2], values(0.3))]))
+        done = self.assert_succeeds(self.convert(source, "-o", self.folder / "a.tsq"))
+        self.assertRegex(done.out, r"(?m)^recognised +1 float tensors whose values are ternary")
+        self.assertRegex(done.out, r"(?m)^left dense +2 float tensors .* the first is 'b'$")
+
     def test_dense_matrices_may_be_rounded(self):
         source, target = MODELS / "llama_tied.gguf", self.folder / "a.tsq"
         self.assert_succeeds(self.convert(source, "-o", target))
@@ -342,14 +373,14 @@ class Convert(CliTest):
         self.assertEqual(self.files(), ["notes.txt", "old.tsq", "source.gguf"])
 
     def test_a_limit_on_file_sizes_leaves_nothing(self):
-        def limit():
-            resource.setrlimit(resource.RLIMIT_FSIZE, (20480, 20480))
-
-        done = finish(start("convert", SOURCE, "-o", self.folder / "out.tsq", "--allow-random",
-                            preexec_fn=limit))
-        self.assertEqual(done.code, FAILURE, done.err)
-        self.assertRegex(done.err, r"\Atsq: .*out.tsq: .*size limit[^\n]*\n\Z")
-        self.assertEqual(self.files(), [])
+        size = self.model.stat().st_size
+        for limit in [0, 20480, 65536, 65536 + 4096, size // 2, size - 1]:
+            done = finish(start("convert", SOURCE, "-o", self.folder / "out.tsq", "--allow-random",
+                                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE,
+                                                                      (limit, limit))))
+            self.assertEqual(done.code, FAILURE, done.err)
+            self.assertRegex(done.err, r"\Atsq: .*out.tsq: .*size limit[^\n]*\n\Z")
+            self.assertEqual(self.files(), [])
 
     def test_an_interrupt_leaves_nothing(self):
         source = self.file("big.gguf")
@@ -366,20 +397,62 @@ class Convert(CliTest):
                 self.assertEqual(done.out, "")
                 self.assertEqual(self.files(), ["big.gguf"])
 
+    def test_killed_it_leaves_no_model(self):
+        source, target = self.file("big.gguf"), self.file("out.tsq", self.model.read_bytes())
+        write_big_gguf(source)
+        process = start("convert", source, "-o", target)
+        while process.poll() is None and len(self.files()) < 3:
+            time.sleep(0.001)
+        process.kill()
+        self.assertEqual(finish(process).code, -signal.SIGKILL)
+        self.assertEqual(target.read_bytes(), self.model.read_bytes())
+        temporary, = set(self.files()) - {"big.gguf", "out.tsq"}
+        self.assertRegex(temporary, r"^\.out\.tsq\.\d+-\d+\.tmp$")
+        # Whatever had been written of it, no command takes it for a model.
+        self.assert_refuses(DAMAGED, ".", "verify", self.folder / temporary)
+        # Nor does it stand in the way of the next conversion.
+        self.assert_succeeds(self.convert(SOURCE, "-o", target, "--encoding", "t2"))
 
-def write_big_gguf(path):
-    """A model of zeros that takes a while to convert: 400 MB, most of it holes in the file."""
+    def test_a_full_disk_leaves_nothing(self):
+        # A file system of 200 kB, seen by a namespace of its own: a place for the front, not for all.
+        script = ('mount -t tmpfs -o size=200k none "$1" && shift && "$@"; code=$?; '
+                  'ls -A "$0"; exit $code')
+        def on_small_disk(*arguments):
+            return subprocess.run(["unshare", "-rm", "sh", "-c", script, self.folder, self.folder,
+                                   *map(str, arguments)], capture_output=True, text=True)
+        if on_small_disk("true").returncode != 0:
+            self.skipTest("this system lets nobody mount a file system in a namespace")
+        source, target = MODELS / "llama_tied.gguf", self.folder / "out.tsq"
+        self.assert_succeeds(tsq("convert", source, "-o", target, "--no-probe"))
+        self.assertGreater(target.stat().st_size, 200 * 1024)
+        done = on_small_disk(TSQ, "convert", source, "-o", target, "--no-probe")
+        self.assertEqual((done.returncode, done.stdout), (FAILURE, ""), done.stderr)
+        self.assertRegex(done.stderr, r"\Atsq: .*out.tsq: .*the disk is full\n\Z")
+
+
+def gguf_of(tensors):
+    """A model without a graph: tensors of (name, type, dims, bytes), a multiple of 32 bytes each."""
     def text(value):
         return struct.pack("<Q", len(value)) + value.encode()
 
     entries = [text("general.architecture") + struct.pack("<I", 8) + text("none"),
                text("none.embedding_length") + struct.pack("<II", 4, 64),
                text("none.block_count") + struct.pack("<II", 4, 1)]
+    content = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(entries)) + b"".join(entries)
+    offset = 0
+    for name, kind, dims, data in tensors:
+        content += text(name) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, kind, offset)
+        offset += len(data)
+    content += bytes(-len(content) % 32)
+    return content + b"".join(data for *_, data in tensors)
+
+
+def write_big_gguf(path):
+    """A model of zeros that takes a while to convert: 400 MB, most of it holes in the file."""
     rows = 1_600_000
-    tensor = text("token_embd.weight") + struct.pack("<IQQIQ", 2, 64, rows, 0, 0)
-    head = b"GGUF" + struct.pack("<IQQ", 3, 1, len(entries)) + b"".join(entries) + tensor
+    head = gguf_of([("token_embd.weight", 0, [64, rows], b"")])
     path.write_bytes(head)
-    os.truncate(path, (len(head) + 31) // 32 * 32 + 4 * 64 * rows)
+    os.truncate(path, len(head) + 4 * 64 * rows)
 
 
 class Inspect(CliTest):

@@ -69,6 +69,14 @@ std::string dense_text(const convert::Summary& summary, const std::string& dense
   if (summary.narrowed_tensors > 0)
     text += stringf("%-13s %zu dense tensors, to %s as asked\n", "rounded",
                     summary.narrowed_tensors, dense.c_str());
+  if (summary.recognised_tensors > 0)
+    text += stringf("%-13s %zu float tensors whose values are ternary, without loss\n",
+                    "recognised", summary.recognised_tensors);
+  if (!summary.beyond_f16.empty())
+    text += stringf(
+        "%-13s %zu float tensors of ternary values, whose scales fp16 does not hold; "
+        "the first is '%s'\n",
+        "left dense", summary.beyond_f16.size(), printable(summary.beyond_f16[0]).c_str());
   if (summary.ternary_as_q4 > 0)
     text += stringf("%-13s %zu ternary tensors that t1 and t2 cannot hold, without loss\n", "as q4",
                     summary.ternary_as_q4);
@@ -132,9 +140,11 @@ int convert(const Options& options) {
 void add_convert(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<Options>();
   Options& o = *options;
-  CLI::App* command =
-      app.add_subcommand("convert", "Make a .tsq file of a GGUF, without losing a value");
-  command->add_option("SRC", o.sources, "a GGUF file, or the parts of a split one (also --src)")
+  CLI::App* command = app.add_subcommand(
+      "convert", "Make a .tsq file of a GGUF or of another .tsq, without losing a value");
+  command
+      ->add_option("SRC", o.sources,
+                   "a GGUF file, the parts of a split one, or a .tsq file (also --src)")
       ->type_name("FILE");
   command->add_option("--src", o.named_sources)->group("");
   command->add_option("-o,--output,--dst", o.target, "the .tsq file to write; required")
@@ -159,7 +169,9 @@ void add_convert(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"i2s-64", "stq-consecutive"}))
       ->option_text("i2s-64|stq-consecutive");
   command->add_option("-t,--threads", o.threads, "threads [one a physical core]")->type_name("N");
-  command->add_flag("--no-probe", o.no_probe, "do not run the model to store what it says");
+  command->add_flag(
+      "--no-probe", o.no_probe,
+      "do not run the model to store what it says; that of a .tsq source stays if it holds");
   command->add_flag("--allow-random", o.allow_random,
                     "accept a model that predicts no better than chance");
   command->add_flag("--force", o.force, "replace an existing file of another kind");

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/half.h"
+#include "convert/ternary_values.h"
 #include "import/blocks.h"
 
 namespace tsq::convert {
@@ -52,7 +53,7 @@ bool fits_ternary(const importer::Tensor& tensor) {
   const std::size_t group = importer::scale_group(tensor.type);
   if (!importer::can_hold_plus_2(tensor.type) && group == format::kGroup) return true;
   std::vector<std::uint8_t> codes(static_cast<std::size_t>(tensor.cols()));
-  std::vector<std::uint16_t> scales(codes.size() / group);
+  std::vector<std::uint16_t> scales(scale_count(tensor));
   for (std::uint64_t row = 0; row < tensor.rows(); ++row) {
     const bool sound = importer::decode_ternary_row(tensor, row, codes.data(), scales.data());
     if (!sound && importer::can_hold_plus_2(tensor.type)) return false;
@@ -86,11 +87,12 @@ bool has_one_zero_a_quad(const std::vector<std::uint8_t>& codes, std::uint32_t u
 std::optional<std::uint32_t> s34_unit(const importer::Tensor& tensor) {
   if (tensor.type == SourceType::stq1_0) return format::kFlagStride16;
   if (tensor.type == SourceType::stq1_0_consecutive) return 0;
+  if (tensor.type == SourceType::s34) return tensor.flags;
   std::vector<std::uint8_t> codes(static_cast<std::size_t>(tensor.cols()));
-  std::vector<std::uint16_t> scales(codes.size() / importer::scale_group(tensor.type));
-  bool consecutive = true, strided = true;
+  std::vector<std::uint16_t> scales(scale_count(tensor));
+  bool consecutive = codes.size() % 4 == 0, strided = codes.size() % 64 == 0;
   for (std::uint64_t row = 0; row < tensor.rows() && (consecutive || strided); ++row) {
-    importer::decode_ternary_row(tensor, row, codes.data(), scales.data());
+    read_codes(tensor, row, codes.data(), scales.data());
     consecutive = consecutive && has_one_zero_a_quad(codes, 0);
     strided = strided && has_one_zero_a_quad(codes, format::kFlagStride16);
   }
@@ -99,14 +101,18 @@ std::optional<std::uint32_t> s34_unit(const importer::Tensor& tensor) {
   return std::nullopt;
 }
 
+Choice choose_codes(const importer::Tensor& tensor, TernaryEncoding ternary, Fate fate) {
+  if (ternary == TernaryEncoding::t2) return {Encoding::t2, fate};
+  const auto unit = ternary == TernaryEncoding::automatic ? s34_unit(tensor) : std::nullopt;
+  if (unit) return {Encoding::s34, fate, *unit};
+  return {Encoding::t1, fate};
+}
+
 Choice choose_ternary(const importer::Tensor& tensor, TernaryEncoding ternary,
                       DenseEncoding dense) {
   if (tensor.n_dims == 1) return {Encoding::f32, Fate::widened};
   if (dense == DenseEncoding::q4 && !fits_ternary(tensor)) return {Encoding::q4, Fate::as_q4};
-  if (ternary == TernaryEncoding::t2) return {Encoding::t2, Fate::kept};
-  const auto unit = ternary == TernaryEncoding::automatic ? s34_unit(tensor) : std::nullopt;
-  if (unit) return {Encoding::s34, Fate::kept, *unit};
-  return {Encoding::t1, Fate::kept};
+  return choose_codes(tensor, ternary, Fate::kept);
 }
 
 }  // namespace
@@ -130,8 +136,12 @@ std::optional<Encoding> own_encoding(importer::SourceType type) {
 }
 
 Choice choose(const importer::Tensor& tensor, TernaryEncoding ternary, DenseEncoding dense) {
-  return importer::is_ternary(tensor.type) ? choose_ternary(tensor, ternary, dense)
-                                           : choose_dense(tensor, dense);
+  if (importer::is_ternary(tensor.type)) return choose_ternary(tensor, ternary, dense);
+  const TernaryValues values = find_ternary_values(tensor);
+  if (values == TernaryValues::found) return choose_codes(tensor, ternary, Fate::recognised);
+  Choice choice = choose_dense(tensor, dense);
+  choice.beyond_f16 = values == TernaryValues::beyond_f16;
+  return choice;
 }
 
 }  // namespace tsq::convert

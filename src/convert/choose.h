@@ -14,6 +14,7 @@ struct Choice {
   format::Encoding encoding;
   Fate fate;
   std::uint32_t flags = 0;  // of the record
+  bool beyond_f16 = false;  // ternary values, but fp16 does not hold their scales
 };
 
 // Reads the tensor where its type alone does not decide.

@@ -12,7 +12,9 @@
 #include "convert/write_tensor.h"
 #include "format/probes.h"
 #include "format/reader.h"
+#include "import/blocks.h"
 #include "import/gguf.h"
+#include "import/tsq_file.h"
 
 namespace tsq::convert {
 namespace {
@@ -21,7 +23,7 @@ Result<void> write_tensors(format::Writer& writer, const importer::Checkpoint& c
                            const ConvertOptions& options) {
   Progress progress = {};
   for (const importer::Tensor& tensor : checkpoint.tensors) {
-    progress.bytes_total += tensor.data.size();
+    progress.bytes_total += tensor.rows() * importer::row_bytes(tensor.type, tensor.cols());
   }
   const auto advance = [&](std::uint64_t bytes) -> Result<void> {
     progress.bytes_done += bytes;
@@ -61,11 +63,23 @@ Result<void> check_likelihood(const format::TokenProbe& probe, std::uint32_t voc
                 probe.mean_nll, limit, vocabulary);
 }
 
+// Whether the file computes the same bits as its source: no value changed, and no tensor became
+// ternary, which would have its activations rounded.
+bool computes_the_same(std::span<const Fate> fates) {
+  return std::ranges::all_of(fates,
+                             [](Fate fate) { return fate == Fate::kept || fate == Fate::widened; });
+}
+
 Result<format::TokenProbe> make_token_probe(const importer::Checkpoint& checkpoint,
+                                            std::span<const Fate> fates, std::uint32_t vocab_size,
                                             const std::filesystem::path& temporary,
                                             const ConvertOptions& options) {
   format::TokenProbe probe;
   if (!options.token_probe) {
+    const auto& kept = checkpoint.token_probe;
+    if (kept && kept->state == format::TokenProbeState::present && computes_the_same(fates)) {
+      return *kept;
+    }
     probe.state = format::TokenProbeState::not_asked;
     return probe;
   }
@@ -73,7 +87,11 @@ Result<format::TokenProbe> make_token_probe(const importer::Checkpoint& checkpoi
     probe.state = format::TokenProbeState::no_tokenizer;
     return probe;
   }
-  return options.token_probe(temporary);
+  auto made = options.token_probe(temporary);
+  if (!made) return made;
+  const auto likely = check_likelihood(*made, vocab_size, options.allow_random);
+  if (!likely) return likely.error();
+  return made;
 }
 
 Result<Summary> write_file(const importer::Checkpoint& checkpoint,
@@ -82,7 +100,7 @@ Result<Summary> write_file(const importer::Checkpoint& checkpoint,
   if (!planned) return planned.error();
   auto rotation_probes = rotation_probe_places(checkpoint);
   planned->contents.rotation_probes = rotation_probes;
-  const std::uint32_t vocabulary = planned->contents.header.vocab_size;
+  const std::uint32_t vocab_size = planned->contents.header.vocab_size;
 
   auto writer = format::Writer::create(target, std::move(planned->contents));
   if (!writer) return writer.error();
@@ -95,13 +113,12 @@ Result<Summary> write_file(const importer::Checkpoint& checkpoint,
   const auto file_bytes = check_file(writer->temporary_path());
   if (!file_bytes) return file_bytes.error();
 
-  const auto probe = make_token_probe(checkpoint, writer->temporary_path(), options);
+  const auto probe =
+      make_token_probe(checkpoint, planned->fates, vocab_size, writer->temporary_path(), options);
   if (!probe) return probe.error();
-  if (const auto likely = check_likelihood(*probe, vocabulary, options.allow_random); !likely) {
-    return likely.error();
-  }
   if (const auto sealed = writer->seal(*probe); !sealed) return sealed.error();
   Summary summary = summarize(checkpoint, writer->contents(), planned->fates, *file_bytes, *probe);
+  summary.beyond_f16 = std::move(planned->beyond_f16);
   if (const auto committed = writer->commit(); !committed) return committed.error();
   return summary;
 }
@@ -118,6 +135,18 @@ Result<void> check_target(std::span<const std::filesystem::path> sources,
   return {};
 }
 
+Result<importer::OpenedCheckpoint> open(std::span<const std::filesystem::path> sources,
+                                        const importer::AssumedLayouts& layouts) {
+  const auto tsq = std::ranges::find_if(
+      sources, [](const std::filesystem::path& path) { return importer::is_tsq(path); });
+  if (tsq == sources.end()) return importer::open_gguf(sources, layouts);
+  if (sources.size() == 1) return importer::open_tsq(*tsq);
+  return errorf(ErrorCode::invalid_argument,
+                "%zu sources were given, but this is a .tsq file, which is a whole model",
+                sources.size())
+      .at(tsq->string());
+}
+
 }  // namespace
 
 Result<Summary> convert_checkpoint(const importer::Checkpoint& checkpoint,
@@ -132,7 +161,8 @@ Result<Summary> convert_checkpoint(const importer::Checkpoint& checkpoint,
 
 Result<Summary> convert(std::span<const std::filesystem::path> sources,
                         const std::filesystem::path& target, const ConvertOptions& options) {
-  const auto opened = importer::open_gguf(sources, options.layouts);
+  if (const auto other = check_target(sources, target); !other) return other.error();
+  const auto opened = open(sources, options.layouts);
   if (!opened) return opened.error();
   if (const auto other = check_target(opened->paths, target); !other) return other.error();
   return convert_checkpoint(opened->checkpoint, target, options);

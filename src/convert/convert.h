@@ -1,4 +1,5 @@
-// One checkpoint of another program into one .tsq file, without losing a value.
+// One checkpoint of another program, or another .tsq file, into one .tsq file, without losing a
+// value.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@
 
 namespace tsq::convert {
 
-// How ternary tensors are stored. automatic is a fixed rule: s34 where every quad holds exactly one
-// 0, else t1.
+// How ternary tensors, and float tensors of ternary values, are stored. automatic is a fixed rule:
+// s34 where every quad holds exactly one 0, else t1.
 enum class TernaryEncoding : std::uint8_t { automatic, t1, t2 };
 
 // What dense matrices (of two or more dims, rows of whole 32-blocks) are narrowed to. keep: nothing
@@ -34,8 +35,9 @@ struct ConvertOptions {
   importer::AssumedLayouts layouts;  // of convert(); a checkpoint has been read already
   int threads = 1;
   // Runs the model in the file at this path over a fixed text and says what it predicts; the state
-  // it returns may also be no_graph. Absent: the file says not_asked. Not called for a model
-  // without a tokenizer.
+  // it returns may also be no_graph. Absent: the probe of a .tsq source is kept if it still holds,
+  // that is, if every tensor keeps its values and is ternary where it was; else the file says
+  // not_asked. Not called for a model without a tokenizer.
   std::function<Result<format::TokenProbe>(const std::filesystem::path& temporary)> token_probe;
   // Accept a model that predicts the probe's text no better than chance (its weights are random).
   bool allow_random = false;
@@ -43,8 +45,9 @@ struct ConvertOptions {
   std::function<bool(const Progress&)> progress;
 };
 
-// sources: a GGUF file, or any part, or all parts, of a split one. The target appears whole,
-// checked and with its probes, or not at all. invalid_argument: the target is one of the sources.
+// sources: a GGUF file, or any part, or all parts, of a split one; or one .tsq file. The target
+// appears whole, checked and with its probes, or not at all. invalid_argument: the target is one of
+// the sources.
 Result<Summary> convert(std::span<const std::filesystem::path> sources,
                         const std::filesystem::path& target, const ConvertOptions& options = {});
 

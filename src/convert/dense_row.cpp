@@ -27,7 +27,7 @@ void pack_ternary_as_q4(const importer::Tensor& tensor, std::uint64_t row, std::
   const auto cols = static_cast<std::size_t>(tensor.cols());
   const std::size_t group = importer::scale_group(tensor.type);
   std::vector<std::uint8_t> codes(cols);
-  std::vector<std::uint16_t> scales(cols / group);
+  std::vector<std::uint16_t> scales(importer::scales_a_row(tensor));
   importer::decode_ternary_row(tensor, row, codes.data(), scales.data());
   for (std::size_t at = 0; at < cols; at += format::kDenseBlock, out += 18) {
     std::memcpy(out, &scales[at / group], 2);

@@ -77,6 +77,7 @@ Result<std::uint32_t> vocabulary_size(const importer::Checkpoint& checkpoint) {
 }
 
 Result<format::Header> make_header(const importer::Checkpoint& checkpoint) {
+  if (checkpoint.header) return *checkpoint.header;
   const auto architecture = checkpoint.metadata.require_string("general.architecture");
   if (!architecture) return architecture.error();
   if (reorders_heads(*architecture)) {
@@ -125,6 +126,7 @@ Result<Plan> plan(const importer::Checkpoint& checkpoint, TernaryEncoding ternar
     const Choice choice = choose(tensor, ternary, dense);
     contents.tensors.push_back(make_record(tensor, choice));
     plan.fates.push_back(choice.fate);
+    if (choice.beyond_f16) plan.beyond_f16.emplace_back(tensor.name);
   }
 
   ByteWriter metadata;

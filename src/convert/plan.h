@@ -1,6 +1,7 @@
 // What the .tsq file of a checkpoint will hold, before any tensor is written.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "convert/convert.h"
@@ -11,7 +12,8 @@ namespace tsq::convert {
 
 struct Plan {
   format::FileContents contents;
-  std::vector<Fate> fates;  // of each tensor
+  std::vector<Fate> fates;              // of each tensor
+  std::vector<std::string> beyond_f16;  // as in the summary
 };
 
 // contents.tensors[i] is the record of checkpoint.tensors[i]. unsupported: an architecture whose

@@ -56,6 +56,7 @@ Summary summarize(const importer::Checkpoint& checkpoint, const format::FileCont
     if (fates[i] == Fate::widened) ++summary.widened_tensors, summary.widened_bytes += bytes;
     if (fates[i] == Fate::narrowed) ++summary.narrowed_tensors;
     if (fates[i] == Fate::as_q4) ++summary.ternary_as_q4;
+    if (fates[i] == Fate::recognised) ++summary.recognised_tensors;
     if (record.input_rotation != format::kNoRotation) ++summary.rotated_tensors;
   }
   summary.rotations = contents.rotations;

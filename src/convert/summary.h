@@ -13,10 +13,11 @@ namespace tsq::convert {
 
 // What becomes of a tensor's values.
 enum class Fate : std::uint8_t {
-  kept,      // the same
-  widened,   // the same, from blocks that tsq has no encoding for
-  as_q4,     // the same: a ternary tensor that t1 and t2 cannot hold
-  narrowed,  // rounded
+  kept,        // the same
+  widened,     // the same, from blocks that tsq has no encoding for
+  as_q4,       // the same: a ternary tensor that t1 and t2 cannot hold
+  narrowed,    // rounded
+  recognised,  // the same: a float tensor whose values are ternary
 };
 
 struct EncodingTotal {
@@ -39,6 +40,9 @@ struct Summary {
   std::uint64_t widened_bytes = 0;
   std::size_t narrowed_tensors = 0;  // rounded, as asked
   std::size_t ternary_as_q4 = 0;     // tensors that t1 and t2 cannot hold
+  std::size_t recognised_tensors = 0;
+  // Names of float tensors of ternary values that stay dense: fp16 does not hold all their scales.
+  std::vector<std::string> beyond_f16;
 
   std::vector<format::Rotation> rotations;
   std::size_t rotated_tensors = 0;

@@ -7,6 +7,7 @@
 #include "base/errorf.h"
 #include "base/half.h"
 #include "convert/dense_row.h"
+#include "convert/ternary_values.h"
 #include "import/blocks.h"
 
 namespace tsq::convert {
@@ -79,7 +80,7 @@ class BlockPacker {
         groups_(padded_ / format::kGroup),
         codes_(format::kRowBlock * padded_),
         unpacked_codes_(codes_.size()),
-        row_scales_(cols_ / importer::scale_group(tensor.type)),
+        row_scales_(scale_count(tensor)),
         scales_(format::kRowBlock * groups_),
         unpacked_scales_(scales_.size()) {}
 
@@ -118,13 +119,13 @@ class BlockPacker {
 
   Fault decode(std::uint64_t row, std::uint8_t* codes, std::uint16_t* scales) {
     if (!importer::row_is_finite(tensor_, row)) return Fault::not_finite;
-    if (!importer::decode_ternary_row(tensor_, row, codes, row_scales_.data())) {
+    if (!read_codes(tensor_, row, codes, row_scales_.data())) {
       return Fault::not_ternary;
     }
     const auto of_row = importer::row_scale(tensor_, row);
     if (of_row && f16_to_f32(row_scales_[0]) != *of_row) return Fault::no_f16_scale;
     // Scales of 64 weights: each pair has to be one.
-    const std::size_t of_group = format::kGroup / importer::scale_group(tensor_.type);
+    const std::size_t of_group = format::kGroup / scale_group(tensor_);
     for (std::size_t i = 0; i < row_scales_.size(); ++i) {
       scales[i / of_group] = row_scales_[i];
       if (i % of_group != 0 && row_scales_[i] != row_scales_[i - 1]) return Fault::half_groups;
