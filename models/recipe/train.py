@@ -16,7 +16,10 @@ import numpy as np
 import torch
 import torch.multiprocessing as mp
 
-from model import Config, Rotation, dequantize, loss_sum, rope_tables, ternary
+import tsq_file
+from model import GROUP, Config, Rotation, dequantize, loss_sum, rope_tables, ternary
+
+DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
 
 
 class Tales:
@@ -66,9 +69,9 @@ class Tales:
         return torch.from_numpy(np.stack(taken))
 
 
-def orthogonalize(g, steps):
+def orthogonalize(g, steps, dtype):
     """Newton-Schulz iteration of Muon: the nearest semi-orthogonal matrix, roughly."""
-    x = g.bfloat16()
+    x = g.to(dtype)
     tall = x.shape[0] > x.shape[1]
     x = x.T if tall else x
     x = x / (x.norm() + 1e-7)
@@ -83,13 +86,14 @@ class Optimizer:
 
     def __init__(self, args):
         self.args, self.state = args, {}
+        self.dtype = DTYPES[args.dtype]
 
     def update(self, name, w, g, rate, step):
         a = self.args
         if a.muon and w.dim() == 2 and name != "token_embd":
             m = self.state.setdefault(name, torch.zeros_like(w))
             m.lerp_(g, 1 - a.momentum)
-            u = orthogonalize(g.lerp(m, a.momentum), a.muon_steps) * (0.2 * max(w.shape) ** 0.5)
+            u = orthogonalize(g.lerp(m, a.momentum), a.muon_steps, self.dtype) * (0.2 * max(w.shape) ** 0.5)
             rate = rate * a.muon_lr
         else:
             m, v = self.state.setdefault(name, (torch.zeros_like(w), torch.zeros_like(w)))
@@ -115,7 +119,7 @@ def worker(rank, args, config, shared, barrier):
     torch.set_num_threads(1)
     torch.manual_seed(args.seed)
     latent, weight, grads, sums = shared
-    dtype = torch.bfloat16
+    dtype = DTYPES[args.dtype]
     rotation = Rotation(config)
     cos, sin = rope_tables(config, config.context)
     tales = Tales(args.data, config.context, args.seed)
@@ -224,15 +228,38 @@ def worker(rank, args, config, shared, barrier):
     save(step, elapsed)
 
 
+def latent_from(path, config, random):
+    """Latent weights whose ternary ones are those of the file.
+
+    The latent values inside each bin of the rounding are lost; even spreads around the bin's value take their place, and
+    the survivors of a group keep their mean.
+    """
+    tensors, signs = tsq_file.read(path)
+    for width, expected in Rotation(config).signs.items():
+        assert config.block == 1 or np.array_equal(signs[width], expected), f"{path}: other signs than seed {config.seed}"
+    latent = {n: torch.from_numpy(tensors[n + ".weight"][0].copy()) for n in config.norms()}
+    for n, shape in config.matrices().items():
+        codes, scales = tensors[n + ".weight"]
+        assert codes.shape == shape, f"{path}: {n} is {codes.shape}, expected {shape}"
+        codes = codes.reshape(shape[0], -1, GROUP)
+        size = random.uniform(0.5, 1.5, codes.shape) * (codes != 0)
+        size *= ((codes != 0).sum(-1) / np.maximum(size.sum(-1), 1e-9))[..., None]
+        w = np.where(codes == 0, random.uniform(-0.35, 0.35, codes.shape), codes * size) * scales[..., None]
+        latent[n] = torch.from_numpy(w.reshape(shape).astype(np.float32))
+    return latent
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--data", type=pathlib.Path, required=True)
     add("--out", type=pathlib.Path, required=True)
+    add("--init", type=pathlib.Path, help="a .tsq file to go on from")
     add("--minutes", type=float, default=0)
     add("--steps", type=int, default=0)
     add("--processes", type=int, default=2)
     add("--batch", type=int, default=4, help="windows a process and step")
+    add("--dtype", choices=DTYPES, default="bfloat16", help="of the products; float32 on a CPU without bf16 instructions")
     add("--muon", action="store_true")
     add("--muon-lr", type=float, default=0.005)
     add("--muon-steps", type=int, default=4)
@@ -266,14 +293,16 @@ def main():
         if n.endswith(("attn_output", "ffn_down")):
             latent[n] /= (2 * config.layers) ** 0.5
     latent |= {n: torch.ones(s) for n, s in config.norms().items()}
-    weight = {n: w.bfloat16() if w.dim() == 2 else w.clone() for n, w in latent.items()}
+    if args.init:
+        latent = latent_from(args.init, config, np.random.default_rng(args.seed))
+    weight = {n: w.to(DTYPES[args.dtype], copy=True) if w.dim() == 2 else w.clone() for n, w in latent.items()}
     grads = [{n: torch.zeros_like(w) for n, w in weight.items()} for _ in range(args.processes)]
     sums = torch.zeros(args.processes + 8, dtype=torch.float64)
     for t in [*latent.values(), *weight.values(), *(g for gs in grads for g in gs.values()), sums]:
         t.share_memory_()
     print(f"{config.parameters()} parameters, torch {torch.__version__}, {args}", flush=True)
     with open(args.out / "log.jsonl", "w") as log:
-        log.write(json.dumps({"parameters": config.parameters(), "torch": torch.__version__, "args": {k: v for k, v in vars(args).items() if k not in ("data", "out")}}) + "\n")
+        log.write(json.dumps({"parameters": config.parameters(), "torch": torch.__version__, "args": {k: v for k, v in vars(args).items() if k not in ("data", "out", "init")}}) + "\n")
     mp.spawn(worker, (args, config, (latent, weight, grads, sums), mp.get_context("spawn").Barrier(args.processes)), args.processes)
 
 
