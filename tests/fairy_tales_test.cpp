@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "engine/session_hooks.h"
 #include "kernels/dispatch.h"
 #include "tsq/loader.h"
+#include "tsq/session.h"
 
 namespace tsq {
 namespace {
@@ -45,6 +47,25 @@ TEST(FairyTalesTest, BeginsAsItsRecipeSays) {
           << name << " on " << kernels::isa_name(isa);
     }
   }
+}
+
+int open_files() {
+  int n = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+    ++n;
+  return n;
+}
+
+// Memory that is left behind is for LeakSanitizer to find.
+TEST(FairyTalesTest, AThousandOpeningsLeaveNothingBehind) {
+  const int before = open_files();
+  for (int i = 0; i < 1000; ++i) {
+    const auto model = Loader().load(TSQ_MODELS "/fairy-tales.tsq");
+    ASSERT_TRUE(model) << model.error().message();
+    const auto session = Session::create(*model, {.context = 1, .threads = 1});
+    ASSERT_TRUE(session) << session.error().message();
+  }
+  EXPECT_EQ(open_files(), before);
 }
 
 }  // namespace

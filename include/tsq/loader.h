@@ -4,12 +4,13 @@
 #include <filesystem>
 
 #include "tsq/error.h"
+#include "tsq/export.h"
 #include "tsq/model.h"
 
 namespace tsq {
 
 // Opens model files. Every option has a working default; a Loader may be used many times.
-class Loader {
+class TSQ_API Loader {
  public:
   // Maps the file and checks it: structure, digests of the small sections, rotation probes, and
   // that the architecture's graph finds every weight it needs. Weights are mapped, not copied; the

@@ -5,13 +5,14 @@
 #include <memory>
 #include <string_view>
 
+#include "tsq/export.h"
 #include "tsq/tokenizer.h"
 
 namespace tsq {
 
 // Read-only after load; move-only. It frees the mapping at the end of its scope: sessions and the
 // views it hands out must be gone by then. May be used by many threads.
-class Model {
+class TSQ_API Model {
  public:
   std::string_view name() const;          // general.name, or the header's
   std::string_view architecture() const;  // "llama", "qwen3"

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "tsq/error.h"
+#include "tsq/export.h"
 #include "tsq/tokenizer.h"
 
 namespace tsq {
@@ -22,7 +23,7 @@ struct SamplerOptions {
 
 // Penalty, then top-k, top-p, min-p, temperature, one draw. Generator and distributions are the
 // project's own: a seed means the same text on every machine and standard library.
-class Sampler {
+class TSQ_API Sampler {
  public:
   // For a model's vocabulary. Errors: invalid_argument (an option, with what was given and what it
   // may be), out_of_memory, unsupported (TSQ_ISA names a level this CPU lacks).

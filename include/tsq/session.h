@@ -7,6 +7,7 @@
 #include <span>
 
 #include "tsq/error.h"
+#include "tsq/export.h"
 #include "tsq/model.h"
 
 namespace tsq {
@@ -25,7 +26,7 @@ struct SessionOptions {
 
 // A Session is one conversation with a Model: a key/value cache and a position in it. Many sessions
 // may share one model; a session belongs to one thread at a time.
-class Session {
+class TSQ_API Session {
  public:
   // The model is borrowed: it must outlive the session. Errors: invalid_argument (a negative
   // option, a context above 2^24), out_of_memory (with the
@@ -66,6 +67,6 @@ class Session {
 
 // The name of the CPU level that sessions of this process run on ("avx512"), and the message where
 // TSQ_ISA asks for one that cannot be had.
-Result<const char*> cpu_level();
+TSQ_API Result<const char*> cpu_level();
 
 }  // namespace tsq

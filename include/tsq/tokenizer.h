@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tsq/error.h"
+#include "tsq/export.h"
 
 namespace tsq::format {
 class TokenizerView;
@@ -32,15 +33,16 @@ struct DecodeOptions {
 
 // The vocabulary of a model. It reads the model's file in place: valid as long as the Model that
 // it came from. Move-only, read-only, may be used by many threads.
-class Tokenizer {
+class TSQ_API Tokenizer {
  public:
   // The tokens of any bytes; UTF-8 is expected, not required: a byte outside it becomes the token
   // of that byte, so that decode() gives every text back. A vocabulary may lack a byte (SmolLM2's
   // lacks 21, none of them printable): it becomes the unknown token or, where there is none or that
   // is a control token, it is left out, as Hugging Face's tokenizers do. Some models (qwen2,
   // qwen35) want the text in Unicode's form C: it is brought into it first, and decode() gives that
-  // back. Llama 2's and its kin want a space before it, and take U+2581 for a space. Time grows with the length of the text. Errors: invalid_argument for a text of 4 GiB or
-  // more, less a byte; out_of_memory.
+  // back. Llama 2's and its kin want a space before it, and take U+2581 for a space. Time grows
+  // with the length of the text. Errors: invalid_argument for a text of 4 GiB or more, less a byte;
+  // out_of_memory.
   Result<std::vector<Token>> encode(std::string_view text, const EncodeOptions& options = {}) const;
 
   // The bytes of the tokens, one after another: UTF-8 if the tokens came from it and none is
