@@ -203,6 +203,34 @@ TEST_F(ConvertTest, CancelledAnywhereLeavesNothing) {
   }
 }
 
+// Stopped at any moment, even by what no handler sees, nothing is left that opens as a model
+// without its rotations.
+TEST_F(ConvertTest, NoFileIsEverWithoutItsRotations) {
+  const fs::path sources[] = {kModels / "llama_rot128.ptq1_0.gguf"};
+  const auto source = importer::open_gguf(sources);
+  ASSERT_TRUE(source);
+  int looks = 0;
+  ConvertOptions options;
+  options.progress = [&](const convert::Progress&) {
+    for (const auto& entry : fs::directory_iterator(folder_.path())) {
+      EXPECT_FALSE(format::open(entry.path())) << entry.path();
+      ++looks;
+    }
+    return true;
+  };
+  options.token_probe = [&](const fs::path& temporary) -> Result<format::TokenProbe> {
+    const auto opened = format::open(temporary);
+    EXPECT_TRUE(opened);
+    EXPECT_EQ(opened->file.rotations().size(), source->checkpoint.rotations.size());
+    for (const importer::Tensor& tensor : source->checkpoint.tensors) {
+      EXPECT_EQ(opened->file.find(tensor.name)->input_rotation, tensor.rotation) << tensor.name;
+    }
+    return probe_of(0.5);
+  };
+  ASSERT_TRUE(convert::convert(sources, target(), options));
+  EXPECT_GT(looks, 10);
+}
+
 TEST_F(ConvertTest, AnOldFileSurvivesAFailure) {
   std::ofstream(target()) << "precious";
   auto file = small_model();

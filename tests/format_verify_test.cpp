@@ -261,6 +261,46 @@ TEST(Verify, AnEmptyTokenProbe) {
               "tokens, or the reason why there are none"});
 }
 
+TEST(Verify, ATokenProbeThatDisagreesWithTheTokenizer) {
+  expect_one(
+      [](Bytes& bytes) {
+        std::memset(bytes.data() + section_at(bytes, 5), 0, 216);
+        put(bytes, section_at(bytes, 5), 4u);
+      },
+      {"token probe", "that there is no tokenizer, and a tokenizer section", "one of the two"});
+  FileContents contents = sample_contents();
+  contents.tokenizer.clear();
+  const Bytes bytes = make_file(contents, sample_token_probe());
+  const auto findings = verify(*File::parse(bytes.span()))->findings;
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].where, "token probe");
+  EXPECT_EQ(findings[0].found, "tokens, but no tokenizer section");
+}
+
+// Slots are the words behind the offsets and the merges of section 4 (FORMAT.md, section 6).
+TEST(Verify, LookupsOfTheTokenizerSection) {
+  const std::size_t section = section_at(sample_file(), 4);
+  const auto tokens = get<std::uint32_t>(sample_file(), section + 12);
+  const auto merges = get<std::uint32_t>(sample_file(), section + 16);
+  const auto string_slots = get<std::uint32_t>(sample_file(), section + 28);
+  const std::size_t strings = section + 64 + 4 * (tokens + 1) + 12 * merges;
+  const auto slot_of = [&](std::size_t table, std::uint32_t value) {
+    std::size_t at = table;
+    while (get<std::uint32_t>(sample_file(), at) != value) at += 4;
+    return at;
+  };
+  const auto found_after_clearing = [&](std::size_t slot) {
+    const auto findings = findings_after([&](Bytes& bytes) { put(bytes, slot, 0xffffffffu); });
+    EXPECT_EQ(findings.size(), 1u);
+    EXPECT_EQ(findings[0].where, "tokenizer section");
+    return findings[0].found;
+  };
+  EXPECT_EQ(found_after_clearing(slot_of(strings, 2)),
+            "tokenizer: token 2 'ab' is not found by its bytes");
+  EXPECT_EQ(found_after_clearing(slot_of(strings + 4 * string_slots, 1)),
+            "tokenizer: merge 1 is not found by its pair");
+}
+
 TEST(Verify, CountsWhatItFinds) {
   const auto findings = findings_after([](Bytes& bytes) {
     for (std::size_t i = 0; i < 3; ++i)

@@ -74,6 +74,26 @@ Result<void> replay(const Model& model, std::size_t n_greedy, TokenProbe& probe,
   return {};
 }
 
+// That the probe's tokens are those of the text, so that the tokenizer is part of what is replayed.
+Result<void> check_tokens(const Model& model, const TokenProbe& probe) {
+  if (model.tokenizer() == nullptr)
+    return Error(ErrorCode::damaged, "its text has no tokens: the file has no tokenizer");
+  const auto tokens = model.tokenizer()->encode(kText);
+  if (!tokens) return tokens.error();
+  for (std::size_t i = 0; i < probe.tokens.size(); ++i) {
+    const auto token = static_cast<Token>(probe.tokens[i]);
+    if (i >= tokens->size()) {
+      return errorf(ErrorCode::damaged, "it has %zu tokens, expected the %zu of its text",
+                    probe.tokens.size(), tokens->size());
+    }
+    if (token != (*tokens)[i]) {
+      return errorf(ErrorCode::damaged, "token %zu is %d, expected %d, as its text begins", i,
+                    token, (*tokens)[i]);
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<TokenProbe> compute_token_probe(const std::filesystem::path& path,
@@ -116,6 +136,7 @@ Result<void> check_token_probe(const std::filesystem::path& path, const TokenPro
                                const ProbeProgress& progress) {
   const auto model = Loader().load(path);
   if (!model) return model.error();
+  if (const auto same = check_tokens(*model, probe); !same) return same.error();
   TokenProbe found = probe;
   const auto made = replay(*model, probe.greedy.size(), found, progress);
   if (!made) return made.error();

@@ -18,7 +18,7 @@ using ProbeProgress = std::function<bool(int done, int total)>;
 Result<format::TokenProbe> compute_token_probe(const std::filesystem::path& path,
                                                const ProbeProgress& progress = {});
 
-// Replays a stored probe (state present). An error (damaged) gives what was expected and found.
+// Replays a stored probe (state present), its text through the tokenizer too. An error (damaged) gives what was expected and found.
 Result<void> check_token_probe(const std::filesystem::path& path, const format::TokenProbe& probe,
                                const ProbeProgress& progress = {});
 

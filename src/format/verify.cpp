@@ -305,9 +305,16 @@ void check_probes(const File& file, std::vector<Finding>& findings) {
                  probe.col),
          stringf("%.9g", *mismatch), stringf("%.9g", probe.value)});
   }
-  if (file.token_probe().state == TokenProbeState::empty)
+  const TokenProbeState state = file.token_probe().state;
+  const bool has_tokenizer = !file.tokenizer_section().empty();
+  if (state == TokenProbeState::empty)
     findings.push_back({"token probe", "an empty slot: the file was never finished",
                         "tokens, or the reason why there are none"});
+  if (state == TokenProbeState::present && !has_tokenizer)
+    findings.push_back({"token probe", "tokens, but no tokenizer section", "none without one"});
+  if (state == TokenProbeState::no_tokenizer && has_tokenizer)
+    findings.push_back(
+        {"token probe", "that there is no tokenizer, and a tokenizer section", "one of the two"});
 }
 
 }  // namespace
