@@ -27,7 +27,7 @@ void expect_lossless(const importer::Checkpoint& source, const format::File& fil
     std::vector<float> expected(tensor.cols()), actual(tensor.cols());
     for (std::uint64_t row = 0; row < tensor.rows(); ++row) {
       importer::decode_row(tensor, row, expected.data());
-      format::decode_row(record->shape(), file.body(*record), row, actual.data());
+      format::decode_row(record->shape(), file.bytes(*record), row, actual.data());
       ASSERT_EQ(actual, expected) << "row " << row;
     }
   }
@@ -39,7 +39,7 @@ void expect_same_codes(const importer::Tensor& tensor, const format::File& file)
   const std::size_t cols = tensor.cols(), padded = format::padded_cols(record.encoding, cols);
   const std::size_t groups = padded / format::kGroup;
   const std::size_t group = importer::scale_group(tensor.type);
-  const std::uint64_t block_bytes = format::row_block_bytes(record.encoding, cols);
+  const std::uint64_t block_bytes = format::row_block_bytes(record.shape());
   std::vector<std::uint8_t> expected(cols), codes(format::kRowBlock * padded);
   std::vector<std::uint16_t> expected_scales(cols / group), scales(format::kRowBlock * groups);
   std::uint64_t zeros = 0;
@@ -47,7 +47,7 @@ void expect_same_codes(const importer::Tensor& tensor, const format::File& file)
     const std::size_t i = row % format::kRowBlock;
     if (i == 0) {
       ASSERT_TRUE(format::unpack_row_block(
-          record.encoding, cols, file.body(record).data() + row / format::kRowBlock * block_bytes,
+          record.shape(), file.body(record).data() + row / format::kRowBlock * block_bytes,
           codes.data(), scales.data()));
     }
     ASSERT_TRUE(importer::decode_ternary_row(tensor, row, expected.data(), expected_scales.data()));
@@ -191,7 +191,7 @@ TEST_F(ConvertTest, RotationProbesSeeAWrongOrder) {
     const auto& rotation = opened.file.rotations()[probe.rotation];
     ASSERT_FALSE(rotation.signs.empty());
     std::vector<float> stored(record.cols());
-    format::decode_row(record.shape(), opened.file.body(record), probe.row, stored.data());
+    format::decode_row(record.shape(), opened.file.bytes(record), probe.row, stored.data());
     const std::uint64_t first = probe.col / rotation.block * rotation.block;
     double sum = 0, magnitude = 0;
     for (std::uint64_t j = first; j < first + rotation.block; ++j) {

@@ -29,7 +29,7 @@ class Quantise : public testing::TestWithParam<Quantiser> {
     std::memcpy(&scale_, blocks.data(), 2);
     const format::Shape shape = {GetParam().encoding, 0, format::ScaleKind::none, 1, values.size()};
     std::vector<float> stored(values.size());
-    format::decode_row(shape, blocks, 0, stored.data());
+    format::decode_row(shape, {blocks}, 0, stored.data());
     return stored;
   }
   mutable std::uint16_t scale_ = 0;

@@ -75,7 +75,7 @@ class TernaryValuesTest : public ConvertTest {
     Values row(cols);
     for (std::uint64_t r = 0; r < record.rows() && options.dense == convert::DenseEncoding::keep;
          ++r) {
-      format::decode_row(record.shape(), opened.file.body(record), r, row.data());
+      format::decode_row(record.shape(), opened.file.bytes(record), r, row.data());
       for (std::size_t i = 0; i < row.size(); ++i) {
         EXPECT_EQ(row[i], values[r * cols + i]) << r << ' ' << i;
       }

@@ -103,8 +103,8 @@ TEST_F(Reconvert, PaddedShapesKeepEveryValue) {
       }
       std::vector<float> x(a.cols()), y(a.cols());
       for (std::uint64_t row = 0; row < a.rows(); ++row) {
-        format::decode_row(a.shape(), first.file.body(a), row, x.data());
-        format::decode_row(b.shape(), again.file.body(b), row, y.data());
+        format::decode_row(a.shape(), first.file.bytes(a), row, x.data());
+        format::decode_row(b.shape(), again.file.bytes(b), row, y.data());
         ASSERT_EQ(x, y) << "row " << row;
       }
     }

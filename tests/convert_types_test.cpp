@@ -109,7 +109,7 @@ class ConvertTypes : public ConvertTest {
     std::vector<float> expected(tensor->cols()), actual(tensor->cols());
     for (std::uint64_t row = 0; row < tensor->rows(); ++row) {
       importer::decode_row(*tensor, row, expected.data());
-      format::decode_row(record.shape(), file.body(record), row, actual.data());
+      format::decode_row(record.shape(), file.bytes(record), row, actual.data());
       ASSERT_EQ(actual, expected) << name << ", row " << row;
     }
   }
@@ -443,7 +443,7 @@ TEST_P(Narrowed, TakesWhatIsWider) {
   double largest = 0;
   for (std::uint64_t row = 0; row < 3; ++row) {
     std::vector<float> stored(64), expected(64);
-    format::decode_row(record.shape(), opened.file.body(record), row, stored.data());
+    format::decode_row(record.shape(), opened.file.bytes(record), row, stored.data());
     std::memcpy(expected.data(), values.data() + 256 * row, 256);
     for (std::size_t i = 0; i < 64; ++i) {
       largest = std::max(largest, std::abs(static_cast<double>(stored[i] - expected[i])));

@@ -111,7 +111,7 @@ TEST(Golden, DenseBlocks) {
       const Shape shape{type.encoding, type.flags, ScaleKind::none, 1, 32};
       ASSERT_EQ(body_bytes(shape), bytes.size());
       float values[32];
-      decode_row(shape, bytes, 0, values);
+      decode_row(shape, {bytes}, 0, values);
       for (std::size_t i = 0; i < 32; ++i)
         expect_same(values[i], number(block["values"][i]),
                     std::string(type.name) + " " + block["name"].get<std::string>());
@@ -170,6 +170,11 @@ Place t1_place(std::size_t groups, std::size_t row, std::size_t input) {
   std::abort();
 }
 
+// A row block of t2 or t1 with a scale for each group.
+Shape grouped(Encoding encoding, std::uint64_t cols) {
+  return {encoding, 0, ScaleKind::per_group, 32, cols};
+}
+
 class RowBlock : public testing::TestWithParam<std::size_t> {};  // groups
 
 TEST_P(RowBlock, EveryCodeLiesWhereFormatMdSays) {
@@ -178,14 +183,14 @@ TEST_P(RowBlock, EveryCodeLiesWhereFormatMdSays) {
   std::vector<std::uint8_t> codes(32 * cols, 1);
   const std::vector<std::uint16_t> scales(32 * groups, 0);
   for (const Encoding encoding : {Encoding::t2, Encoding::t1}) {
-    std::vector<std::byte> zeros(row_block_bytes(encoding, cols)), body(zeros.size());
-    pack_row_block(encoding, cols, codes.data(), scales.data(), zeros.data());
+    std::vector<std::byte> zeros(row_block_bytes(grouped(encoding, cols))), body(zeros.size());
+    pack_row_block(grouped(encoding, cols), codes.data(), scales.data(), zeros.data());
     for (const std::size_t row : {0, 13, 31}) {
       for (std::size_t input = 0; input < cols; ++input) {
         std::uint8_t& code = codes[row * cols + input];
         for (const std::uint8_t value : {std::uint8_t{0}, std::uint8_t{2}}) {
           code = value;
-          pack_row_block(encoding, cols, codes.data(), scales.data(), body.data());
+          pack_row_block(grouped(encoding, cols), codes.data(), scales.data(), body.data());
           const Place place =
               encoding == Encoding::t2 ? t2_place(row, input) : t1_place(groups, row, input);
           auto expected = zeros;
@@ -198,7 +203,7 @@ TEST_P(RowBlock, EveryCodeLiesWhereFormatMdSays) {
           }
           ASSERT_EQ(body, expected)
               << encoding_name(encoding) << " row " << row << " input " << input;
-          ASSERT_EQ(ternary_code(encoding, cols, body.data(), row, input), value);
+          ASSERT_EQ(ternary_code(grouped(encoding, cols), body.data(), row, input), value);
         }
         code = 1;
       }
@@ -212,8 +217,8 @@ TEST_P(RowBlock, EveryScaleLiesWhereFormatMdSays) {
   std::vector<std::uint16_t> scales(32 * groups);
   for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = static_cast<std::uint16_t>(i + 1);
   for (const Encoding encoding : {Encoding::t2, Encoding::t1}) {
-    std::vector<std::byte> body(row_block_bytes(encoding, cols));
-    pack_row_block(encoding, cols, codes.data(), scales.data(), body.data());
+    std::vector<std::byte> body(row_block_bytes(grouped(encoding, cols)));
+    pack_row_block(grouped(encoding, cols), codes.data(), scales.data(), body.data());
     for (std::size_t row = 0; row < 32; ++row) {
       for (std::size_t g = 0; g < groups; ++g) {
         const std::size_t line =
@@ -234,12 +239,12 @@ TEST_P(RowBlock, UnpackIsTheInverse) {
   for (auto& code : codes) code = static_cast<std::uint8_t>(random() % 3);
   for (auto& scale : scales) scale = static_cast<std::uint16_t>(random());
   for (const Encoding encoding : {Encoding::t2, Encoding::t1}) {
-    std::vector<std::byte> body(row_block_bytes(encoding, cols));
-    pack_row_block(encoding, cols, codes.data(), scales.data(), body.data());
+    std::vector<std::byte> body(row_block_bytes(grouped(encoding, cols)));
+    pack_row_block(grouped(encoding, cols), codes.data(), scales.data(), body.data());
     std::vector<std::uint8_t> codes_back(codes.size());
     std::vector<std::uint16_t> scales_back(scales.size());
-    EXPECT_TRUE(
-        unpack_row_block(encoding, cols, body.data(), codes_back.data(), scales_back.data()));
+    EXPECT_TRUE(unpack_row_block(grouped(encoding, cols), body.data(), codes_back.data(),
+                                 scales_back.data()));
     EXPECT_EQ(codes_back, codes);
     EXPECT_EQ(scales_back, scales);
   }
@@ -252,10 +257,10 @@ TEST(RowBlock, UnpackReportsCodesThatDoNotExist) {
   std::vector<std::uint16_t> scales(64, 0);
   const auto is_sound = [&](Encoding encoding, std::size_t at, unsigned value) {
     const std::vector<std::uint8_t> zeros(codes.size(), 1);
-    std::vector<std::byte> body(row_block_bytes(encoding, 256));
-    pack_row_block(encoding, 256, zeros.data(), scales.data(), body.data());
+    std::vector<std::byte> body(row_block_bytes(grouped(encoding, 256)));
+    pack_row_block(grouped(encoding, 256), zeros.data(), scales.data(), body.data());
     body[at] = static_cast<std::byte>(value);
-    return unpack_row_block(encoding, 256, body.data(), codes.data(), scales.data());
+    return unpack_row_block(grouped(encoding, 256), body.data(), codes.data(), scales.data());
   };
   EXPECT_TRUE(is_sound(Encoding::t2, 64, 0xaa));
   EXPECT_FALSE(is_sound(Encoding::t2, 64, 0xab));
@@ -281,14 +286,14 @@ TEST_P(RoundTrip, DecodeRowGivesCodeTimesScale) {
   std::vector<std::byte> body(*body_bytes(shape));
   for (auto& code : codes) code = static_cast<std::uint8_t>(random() % 3);
   for (auto& scale : scales) scale = static_cast<std::uint16_t>(0x0001 + random() % 0x7b00);
-  const std::size_t block = row_block_bytes(encoding, cols);
+  const std::size_t block = row_block_bytes(grouped(encoding, cols));
   ASSERT_EQ(body.size(), (rows + 31) / 32 * block);
   for (std::size_t b = 0; b < (rows + 31) / 32; ++b)
-    pack_row_block(encoding, cols, &codes[32 * b * stored], &scales[32 * b * groups],
+    pack_row_block(grouped(encoding, cols), &codes[32 * b * stored], &scales[32 * b * groups],
                    body.data() + b * block);
   std::vector<float> values(cols);
   for (std::size_t row = 0; row < rows; ++row) {
-    decode_row(shape, body, row, values.data());
+    decode_row(shape, {body}, row, values.data());
     for (std::size_t col = 0; col < cols; ++col) {
       const int weight = codes[row * stored + col] - 1;
       ASSERT_EQ(values[col],
@@ -348,7 +353,7 @@ TEST(DenseRow, EveryRowOfEveryEncodingByItsDefinition) {
     }
     for (std::size_t row = 0; row < kRows; ++row) {
       float values[kCols];
-      decode_row(shape, body, row, values);
+      decode_row(shape, {body}, row, values);
       for (std::size_t col = 0; col < kCols; ++col) {
         const int v = value(row, col);
         const int expected = c.encoding == Encoding::q8   ? -2 * v
@@ -371,12 +376,12 @@ TEST(DecodeRowPart, IsThatPartOfTheRow) {
       std::vector<std::byte> body(*body_bytes(shape));
       for (std::byte& byte : body) byte = static_cast<std::byte>(random());
       std::vector<float> whole(cols);
-      decode_row(shape, body, 1, whole.data());
+      decode_row(shape, {body}, 1, whole.data());
       for (const std::uint64_t first : {0, 1, 127, 128, 639, 640, 1279, 1280, 2000}) {
         for (const std::uint64_t n : {0, 1, 128, 513, 641, 2000}) {
           if (first > cols || n > cols - first) continue;
           std::vector<float> part(n);
-          decode_row_part(shape, body, 1, first, part);
+          decode_row_part(shape, {body}, 1, first, part);
           if (n == 0) continue;  // memcmp takes no null pointer
           ASSERT_EQ(std::memcmp(part.data(), whole.data() + first, 4 * n), 0)  // NaNs too
               << encoding_name(encoding) << " " << cols << ": " << n << " from " << first;
@@ -386,7 +391,7 @@ TEST(DecodeRowPart, IsThatPartOfTheRow) {
   }
 }
 
-// The sizes that FORMAT.md draws, for what this build does not run yet too.
+// The sizes that FORMAT.md draws.
 TEST(Sizes, AreThoseOfFormatMd) {
   using enum Encoding;
   const auto size = [](Encoding encoding, ScaleKind kind, std::uint32_t flags, std::uint64_t rows,

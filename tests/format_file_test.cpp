@@ -282,10 +282,10 @@ TEST(Writer, RefusesWhatTheReaderWouldRefuse) {
   EXPECT_EQ(create_error(c),
             "header: model_name 'a\\x0ab' is not UTF-8 without control characters");
   c = sample_contents();
-  c.tensors[kUp].activation_quant = ActivationQuant::per_token;
+  c.tensors[kUp].storage = StorageEncoding::mask;
   EXPECT_EQ(create_error(c, ErrorCode::unsupported),
-            "tensor 'blk.0.ffn_up.weight': needs 'activations per token' (feature bit 4), which "
-            "this build lacks");
+            "tensor 'blk.0.ffn_up.weight': needs 'mask storage' (feature bit 8), which this build "
+            "lacks");
 }
 
 TEST(Writer, RefusesKeysOfOtherSections) {

@@ -77,24 +77,27 @@ void fill_codes(const TensorRecord& tensor, std::mt19937& random, std::uint8_t* 
 }
 
 Result<void> write_ternary(Writer& writer, const TensorRecord& tensor, std::mt19937& random) {
-  const std::uint64_t cols = padded_cols(tensor.encoding, tensor.cols()), groups = cols / kGroup;
+  const std::uint64_t cols = padded_cols(tensor.encoding, tensor.cols());
+  const std::uint64_t n_scales = cols / kGroup * scale_lines(tensor.shape());  // of a row
   std::uint64_t zeros = 0;
   for (std::uint64_t first = 0; first < tensor.rows(); first += kRowBlock) {
     std::vector<std::uint8_t> codes(kRowBlock * cols, 1);
-    std::vector<std::uint16_t> scales(kRowBlock * groups, 0);
+    std::vector<std::uint16_t> scales(kRowBlock * n_scales, 0);
     for (std::uint64_t i = 0; i < kRowBlock && first + i < tensor.rows(); ++i) {
       std::uint8_t* const row = codes.data() + i * cols;
       fill_codes(tensor, random, row);
       zeros += static_cast<std::uint64_t>(std::count(row, row + tensor.cols(), 1));
-      for (std::uint64_t g = 0; g < groups; ++g)
-        scales[i * groups + g] = static_cast<std::uint16_t>(0x2c00 + random() % 0x400);
+      for (std::uint64_t k = 0; k < n_scales; ++k)
+        scales[i * n_scales + k] = static_cast<std::uint16_t>(0x2c00 + random() % 0x400);
     }
-    std::vector<std::byte> block(row_block_bytes(tensor.encoding, tensor.cols()));
-    pack_row_block(tensor.encoding, tensor.cols(), codes.data(), scales.data(), block.data(),
-                   tensor.flags);
+    std::vector<std::byte> block(row_block_bytes(tensor.shape()));
+    pack_row_block(tensor.shape(), codes.data(), scales.data(), block.data());
     if (auto done = writer.append(block); !done) return done;
   }
-  return writer.end_tensor({}, zeros);
+  std::vector<float> array(tensor.scale_bytes / sizeof(float));
+  for (std::size_t row = 0; row < std::min(array.size(), tensor.rows()); ++row)
+    array[row] = static_cast<float>(random() % 1000 + 1) / 777;
+  return writer.end_tensor(array, zeros);
 }
 
 std::vector<std::byte> sample_tokenizer() {
@@ -176,7 +179,7 @@ Bytes make_file(FileContents contents, const TokenProbe& probe) {
   for (RotationProbe& p : probes) {
     const TensorRecord& tensor = file.tensors()[p.tensor];
     std::vector<float> row(tensor.cols());
-    decode_row(tensor.shape(), file.body(tensor), p.row, row.data());
+    decode_row(tensor.shape(), file.bytes(tensor), p.row, row.data());
     p.value = unrotated_weight(row, file.rotations()[p.rotation], p.col);
   }
   writer.set_rotation_probes(std::move(probes));

@@ -111,9 +111,9 @@ TEST(OpenCost, AProbeReadsItsBlockAlone) {
       ASSERT_TRUE(file) << file.error().message();
       const auto body =
           static_cast<std::uint64_t>(file->body(file->tensors()[0]).data() - pages.span().data());
-      const std::uint64_t part_bytes = is_ternary(encoding)
-                                           ? row_block_bytes(encoding, kPart)
-                                           : dense_row_bytes(encoding, tensor.flags, kPart);
+      const std::uint64_t part_bytes =
+          is_ternary(encoding) ? row_block_bytes({encoding, 0, ScaleKind::per_group, 1, kPart})
+                               : dense_row_bytes(encoding, tensor.flags, kPart);
       const std::uint64_t start = col / kBlock * kBlock;
       pages.close_but(body + start / kPart * part_bytes,
                       body + (start + kBlock + kPart - 1) / kPart * part_bytes);

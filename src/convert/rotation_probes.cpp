@@ -33,7 +33,7 @@ void decode_narrowed_row(const importer::Tensor& tensor, std::uint64_t row,
   std::vector<std::byte> body(
       static_cast<std::size_t>(format::dense_row_bytes(shape.encoding, shape.flags, shape.cols)));
   pack_dense_row(tensor, row, record, body);
-  format::decode_row(shape, body, 0, values.data());
+  format::decode_row(shape, {body}, 0, values.data());
 }
 
 }  // namespace

@@ -73,10 +73,9 @@ class BlockPacker {
  public:
   BlockPacker(const importer::Tensor& tensor, const format::TensorRecord& record)
       : tensor_(tensor),
-        encoding_(record.encoding),
-        flags_(record.flags),
+        shape_(record.shape()),
         cols_(static_cast<std::size_t>(tensor.cols())),
-        padded_(static_cast<std::size_t>(format::padded_cols(encoding_, cols_))),
+        padded_(static_cast<std::size_t>(format::padded_cols(shape_.encoding, cols_))),
         groups_(padded_ / format::kGroup),
         codes_(format::kRowBlock * padded_),
         unpacked_codes_(codes_.size()),
@@ -98,9 +97,9 @@ class BlockPacker {
       if (outcome.fault != Fault::none) return outcome;
       outcome.zeros += static_cast<std::uint64_t>(std::count(codes, codes + cols_, 1));
     }
-    format::pack_row_block(encoding_, cols_, codes_.data(), scales_.data(), body, flags_);
-    const bool sound = format::unpack_row_block(encoding_, cols_, body, unpacked_codes_.data(),
-                                                unpacked_scales_.data(), flags_);
+    format::pack_row_block(shape_, codes_.data(), scales_.data(), body);
+    const bool sound =
+        format::unpack_row_block(shape_, body, unpacked_codes_.data(), unpacked_scales_.data());
     if (!sound || !same_codes(n) || scales_ != unpacked_scales_) {
       outcome.fault = Fault::not_lossless;
     }
@@ -134,8 +133,7 @@ class BlockPacker {
   }
 
   const importer::Tensor& tensor_;
-  format::Encoding encoding_;
-  std::uint32_t flags_;
+  format::Shape shape_;
   std::size_t cols_, padded_, groups_;
   std::vector<std::uint8_t> codes_, unpacked_codes_;
   std::vector<std::uint16_t> row_scales_, scales_, unpacked_scales_;
@@ -181,7 +179,7 @@ Result<void> write_ternary(format::Writer& writer, const importer::Tensor& tenso
                            const format::TensorRecord& record, ThreadPool& pool,
                            FunctionRef<Result<void>(std::uint64_t)> advance) {
   const std::uint64_t n_blocks = (tensor.rows() + format::kRowBlock - 1) / format::kRowBlock;
-  const std::uint64_t block_bytes = format::row_block_bytes(record.encoding, tensor.cols());
+  const std::uint64_t block_bytes = format::row_block_bytes(record.shape());
   const auto threads = static_cast<std::size_t>(pool.threads());
   const std::uint64_t blocks_at_once =
       std::min(n_blocks, std::max<std::uint64_t>(kChunkBytes / block_bytes, threads));

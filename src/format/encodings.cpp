@@ -14,9 +14,9 @@ namespace {
 constexpr std::size_t kT2Dwords = 8;  // dwords of a row and group
 constexpr std::size_t kT1Dwords = 6;
 constexpr std::size_t kT1Body = 120;  // inputs of a group in the body dwords, the rest in the tail
-static_assert(kT2GroupBytes == 1088 && kT1GroupBytes == 832);
-static_assert(kT1TailBytes + kT1Groups * kT1GroupBytes == 4416);
-static_assert(kS34GroupBytes == 704);
+static_assert(kScaleLineBytes + kT2CodeBytes == 1088);
+static_assert(kT1TailBytes + kT1Groups * (kScaleLineBytes + kT1CodeBytes) == 4416);
+static_assert(kScaleLineBytes + kS34CodeBytes == 704);
 
 std::uint16_t load_u16(const std::byte* bytes) {
   std::uint16_t value;
@@ -28,52 +28,73 @@ void store_u16(std::byte* bytes, std::uint16_t value) { std::memcpy(bytes, &valu
 
 unsigned load_u8(const std::byte* bytes) { return std::to_integer<unsigned>(*bytes); }
 
-// Where the parts of a t1 super-block of r groups lie.
-struct T1Block {
-  std::size_t r;
-  std::size_t scale(std::size_t g, std::size_t row) const { return kScaleLineBytes * g + 2 * row; }
-  std::size_t tail(std::size_t t, std::size_t row) const {
-    return kScaleLineBytes * r + kDwordsBytes * t + 4 * row;
-  }
-  std::size_t body(std::size_t g, std::size_t c, std::size_t row) const {
-    return kScaleLineBytes * r + kT1TailBytes + kDwordsBytes * (kT1Dwords * g + c) + 4 * row;
-  }
-  std::size_t bytes() const { return kT1TailBytes + kT1GroupBytes * r; }
+void put_scales(std::byte* line, std::size_t lines, std::size_t row, const std::uint16_t* scales) {
+  for (std::size_t l = 0; l < lines; ++l)
+    store_u16(line + kScaleLineBytes * l + 2 * row, scales[l]);
+}
+void get_scales(const std::byte* line, std::size_t lines, std::size_t row, std::uint16_t* scales) {
+  for (std::size_t l = 0; l < lines; ++l)
+    scales[l] = load_u16(line + kScaleLineBytes * l + 2 * row);
+}
+
+// A row of a row block, as a part of its groups from a super-block's start on.
+struct RowPart {
+  std::size_t groups, row;
+  std::size_t lines;  // scale lines of a group
+  std::uint32_t flags;
 };
 
-void pack_t2_row(std::size_t groups, std::size_t row, const std::uint8_t* codes,
-                 const std::uint16_t* scales, std::byte* body) {
-  for (std::size_t g = 0; g < groups; ++g, body += kT2GroupBytes, codes += kGroup) {
-    store_u16(body + 2 * row, scales[g]);
+// Where the parts of a t1 super-block of r groups lie.
+struct T1Block {
+  std::size_t r, lines;
+  std::size_t scale(std::size_t g) const { return kScaleLineBytes * lines * g; }
+  std::size_t tail(std::size_t t, std::size_t row) const {
+    return scale(r) + kDwordsBytes * t + 4 * row;
+  }
+  std::size_t body(std::size_t g, std::size_t c, std::size_t row) const {
+    return scale(r) + kT1TailBytes + kT1CodeBytes * g + kDwordsBytes * c + 4 * row;
+  }
+  std::size_t bytes() const { return scale(r) + kT1TailBytes + kT1CodeBytes * r; }
+};
+
+void pack_t2_row(const RowPart& part, const std::uint8_t* codes, const std::uint16_t* scales,
+                 std::byte* body) {
+  for (std::size_t g = 0; g < part.groups; ++g, codes += kGroup, scales += part.lines) {
+    put_scales(body, part.lines, part.row, scales);
+    body += kScaleLineBytes * part.lines;
     for (std::size_t c = 0; c < kT2Dwords; ++c) {
       for (std::size_t j = 0; j < 4; ++j) {
         const std::uint8_t* const first = codes + 16 * c + j;
         const unsigned byte = first[0] | first[4] << 2 | first[8] << 4 | first[12] << 6;
-        body[kScaleLineBytes + kDwordsBytes * c + 4 * row + j] = static_cast<std::byte>(byte);
+        body[kDwordsBytes * c + 4 * part.row + j] = static_cast<std::byte>(byte);
       }
     }
+    body += kT2CodeBytes;
   }
 }
 
-bool unpack_t2_row(std::size_t groups, std::size_t row, const std::byte* body, std::uint8_t* codes,
+bool unpack_t2_row(const RowPart& part, const std::byte* body, std::uint8_t* codes,
                    std::uint16_t* scales) {
   bool sound = true;
-  for (std::size_t g = 0; g < groups; ++g, body += kT2GroupBytes, codes += kGroup) {
-    scales[g] = load_u16(body + 2 * row);
+  for (std::size_t g = 0; g < part.groups; ++g, codes += kGroup, scales += part.lines) {
+    get_scales(body, part.lines, part.row, scales);
+    body += kScaleLineBytes * part.lines;
     for (std::size_t i = 0; i < kGroup; ++i) {
       const std::size_t c = i / 16, p = i % 16 / 4, j = i % 4;
-      const unsigned byte = load_u8(body + kScaleLineBytes + kDwordsBytes * c + 4 * row + j);
+      const unsigned byte = load_u8(body + kDwordsBytes * c + 4 * part.row + j);
       codes[i] = static_cast<std::uint8_t>(byte >> 2 * p & 3);
       sound &= codes[i] != 3;
     }
+    body += kT2CodeBytes;
   }
   return sound;
 }
 
-void pack_t1_row(std::size_t groups, std::size_t row, const std::uint8_t* codes,
-                 const std::uint16_t* scales, std::byte* body) {
-  for (std::size_t first = 0; first < groups; first += kT1Groups) {
-    const T1Block block{std::min(kT1Groups, groups - first)};
+void pack_t1_row(const RowPart& part, const std::uint8_t* codes, const std::uint16_t* scales,
+                 std::byte* body) {
+  const std::size_t row = part.row;
+  for (std::size_t first = 0; first < part.groups; first += kT1Groups) {
+    const T1Block block{std::min(kT1Groups, part.groups - first), part.lines};
     for (std::size_t t = 0; t < 2; ++t) {
       for (std::size_t j = 0; j < 4; ++j) {
         unsigned d[kT1Groups] = {1, 1, 1, 1, 1};
@@ -81,8 +102,8 @@ void pack_t1_row(std::size_t groups, std::size_t row, const std::uint8_t* codes,
         body[block.tail(t, row) + j] = std::byte{t1_byte(d[0], d[1], d[2], d[3], d[4])};
       }
     }
-    for (std::size_t g = 0; g < block.r; ++g) {
-      store_u16(body + block.scale(g, row), scales[first + g]);
+    for (std::size_t g = 0; g < block.r; ++g, scales += part.lines) {
+      put_scales(body + block.scale(g), part.lines, row, scales);
       for (std::size_t c = 0; c < kT1Dwords; ++c) {
         for (std::size_t j = 0; j < 4; ++j) {
           const std::uint8_t* const d = codes + kGroup * g + 20 * c + j;
@@ -95,11 +116,12 @@ void pack_t1_row(std::size_t groups, std::size_t row, const std::uint8_t* codes,
   }
 }
 
-bool unpack_t1_row(std::size_t groups, std::size_t row, const std::byte* body, std::uint8_t* codes,
+bool unpack_t1_row(const RowPart& part, const std::byte* body, std::uint8_t* codes,
                    std::uint16_t* scales) {
+  const std::size_t row = part.row;
   bool sound = true;
-  for (std::size_t first = 0; first < groups; first += kT1Groups) {
-    const T1Block block{std::min(kT1Groups, groups - first)};
+  for (std::size_t first = 0; first < part.groups; first += kT1Groups) {
+    const T1Block block{std::min(kT1Groups, part.groups - first), part.lines};
     for (std::size_t t = 0; t < 2; ++t) {
       for (std::size_t j = 0; j < 4; ++j) {
         const auto byte = static_cast<std::uint8_t>(body[block.tail(t, row) + j]);
@@ -110,8 +132,8 @@ bool unpack_t1_row(std::size_t groups, std::size_t row, const std::byte* body, s
         for (std::size_t d = block.r; d < kT1Groups; ++d) sound &= digits[d] == 1;
       }
     }
-    for (std::size_t g = 0; g < block.r; ++g) {
-      scales[first + g] = load_u16(body + block.scale(g, row));
+    for (std::size_t g = 0; g < block.r; ++g, scales += part.lines) {
+      get_scales(body + block.scale(g), part.lines, row, scales);
       for (std::size_t c = 0; c < kT1Dwords; ++c) {
         for (std::size_t j = 0; j < 4; ++j) {
           const auto byte = static_cast<std::uint8_t>(body[block.body(g, c, row) + j]);
@@ -128,7 +150,7 @@ bool unpack_t1_row(std::size_t groups, std::size_t row, const std::byte* body, s
   return sound;
 }
 
-// Where a quad of s34 lies in a group.
+// Where a quad of s34 lies in a group's codes.
 struct S34Place {
   std::size_t byte;  // of its nibble
   unsigned shift;
@@ -137,67 +159,75 @@ struct S34Place {
 };
 S34Place s34_place(std::size_t row, std::size_t q) {
   const std::size_t j = q % 4, bit = 4 * row + j;
-  return {kScaleLineBytes + kDwordsBytes * (q / 8) + 4 * row + j, q / 4 % 2 == 0 ? 0u : 4u,
-          kScaleLineBytes + kS34NibbleBytes + kS34SignBytes * (q / 4) + bit / 8,
-          static_cast<unsigned>(bit % 8)};
+  return {kDwordsBytes * (q / 8) + 4 * row + j, q / 4 % 2 == 0 ? 0u : 4u,
+          kS34NibbleBytes + kS34SignBytes * (q / 4) + bit / 8, static_cast<unsigned>(bit % 8)};
 }
 
 // The group's bytes of nibbles and signs are 0 before.
-void pack_s34_row(std::uint32_t flags, std::size_t groups, std::size_t row,
-                  const std::uint8_t* codes, const std::uint16_t* scales, std::byte* body) {
-  for (std::size_t g = 0; g < groups; ++g, body += kS34GroupBytes, codes += kGroup) {
-    store_u16(body + 2 * row, scales[g]);
+void pack_s34_row(const RowPart& part, const std::uint8_t* codes, const std::uint16_t* scales,
+                  std::byte* body) {
+  for (std::size_t g = 0; g < part.groups; ++g, codes += kGroup, scales += part.lines) {
+    put_scales(body, part.lines, part.row, scales);
+    body += kScaleLineBytes * part.lines;
     for (std::size_t q = 0; q < kS34Quads; ++q) {
       std::array<std::uint8_t, 4> lanes;
-      for (std::size_t p = 0; p < 4; ++p) lanes[p] = codes[s34_input(flags, q, p)];
+      for (std::size_t p = 0; p < 4; ++p) lanes[p] = codes[s34_input(part.flags, q, p)];
       const unsigned quad = s34_quad(lanes);
       assert(s34_codes(quad) == lanes || std::ranges::count(lanes, 1) == 4);
-      const S34Place place = s34_place(row, q);
+      const S34Place place = s34_place(part.row, q);
       body[place.byte] |= static_cast<std::byte>((quad & 15) << place.shift);
       body[place.sign_byte] |= static_cast<std::byte>(quad >> 4 << place.sign_bit);
     }
+    body += kS34CodeBytes;
   }
 }
 
-void unpack_s34_row(std::uint32_t flags, std::size_t groups, std::size_t row, const std::byte* body,
-                    std::uint8_t* codes, std::uint16_t* scales) {
-  for (std::size_t g = 0; g < groups; ++g, body += kS34GroupBytes, codes += kGroup) {
-    scales[g] = load_u16(body + 2 * row);
+void unpack_s34_row(const RowPart& part, const std::byte* body, std::uint8_t* codes,
+                    std::uint16_t* scales) {
+  for (std::size_t g = 0; g < part.groups; ++g, codes += kGroup, scales += part.lines) {
+    get_scales(body, part.lines, part.row, scales);
+    body += kScaleLineBytes * part.lines;
     for (std::size_t q = 0; q < kS34Quads; ++q) {
-      const auto lanes = s34_codes(s34_quad_at(body, row, q));
-      for (std::size_t p = 0; p < 4; ++p) codes[s34_input(flags, q, p)] = lanes[p];
+      const auto lanes = s34_codes(s34_quad_at(body, part.row, q));
+      for (std::size_t p = 0; p < 4; ++p) codes[s34_input(part.flags, q, p)] = lanes[p];
     }
+    body += kS34CodeBytes;
   }
 }
 
-// Row `row` of the 32 whose bytes start at body, of its first `groups` groups.
-bool unpack_groups(Encoding encoding, std::uint32_t flags, std::size_t groups, std::size_t row,
-                   const std::byte* body, std::uint8_t* codes, std::uint16_t* scales) {
-  if (encoding == Encoding::t2) return unpack_t2_row(groups, row, body, codes, scales);
-  if (encoding == Encoding::t1) return unpack_t1_row(groups, row, body, codes, scales);
+bool unpack_groups(Encoding encoding, const RowPart& part, const std::byte* body,
+                   std::uint8_t* codes, std::uint16_t* scales) {
+  if (encoding == Encoding::t2) return unpack_t2_row(part, body, codes, scales);
+  if (encoding == Encoding::t1) return unpack_t1_row(part, body, codes, scales);
   assert(encoding == Encoding::s34);
-  unpack_s34_row(flags, groups, row, body, codes, scales);
+  unpack_s34_row(part, body, codes, scales);
   return true;
 }
 
-void decode_ternary_row(const Shape& shape, const std::byte* body, std::uint64_t row,
+void decode_ternary_row(const Shape& shape, const TensorBytes& bytes, std::uint64_t row,
                         std::uint64_t first, std::span<float> values) {
   // Five groups at a time: a super-block of t1, and as good for the others.
   constexpr std::uint64_t kPart = kT1Groups * kGroup;
-  const std::byte* const block =
-      body + row / kRowBlock * row_block_bytes(shape.encoding, shape.cols);
-  const std::size_t i = row % kRowBlock;
+  const std::byte* const block = bytes.body.data() + row / kRowBlock * row_block_bytes(shape);
+  Shape part_shape = shape;
+  part_shape.cols = kPart;
+  const std::uint64_t part_bytes = row_block_bytes(part_shape);
   const std::uint64_t stored = padded_cols(shape.encoding, shape.cols);
   const std::uint64_t end = first + values.size();
+  const std::size_t lines = scale_lines(shape);
   std::uint8_t codes[kPart];
-  std::uint16_t scales[kT1Groups];
+  std::uint16_t scales[2 * kT1Groups];
   for (std::uint64_t start = first / kPart * kPart; start < end; start += kPart) {
-    const std::byte* const part = block + start / kPart * row_block_bytes(shape.encoding, kPart);
     const std::size_t groups = std::min(kPart, stored - start) / kGroup;
-    unpack_groups(shape.encoding, shape.flags, groups, i, part, codes, scales);
+    unpack_groups(shape.encoding, {groups, row % kRowBlock, lines, shape.flags},
+                  block + start / kPart * part_bytes, codes, scales);
     for (std::uint64_t col = std::max(first, start); col < std::min(end, start + kPart); ++col) {
       const int weight = static_cast<int>(codes[col - start]) - 1;
-      values[col - first] = static_cast<float>(weight) * f16_to_f32(scales[(col - start) / kGroup]);
+      const float scale = shape.scale_kind == ScaleKind::per_row ? bytes.scales[row]
+                          : shape.scale_kind == ScaleKind::per_tensor
+                              ? bytes.scales[0]
+                              : f16_to_f32(scales[(col - start) * lines / kGroup]);
+      values[col - first] = static_cast<float>(weight) * scale;
     }
   }
 }
@@ -237,11 +267,12 @@ float dense_value(Encoding encoding, bool minimum, const std::byte* row, std::ui
   return 0;
 }
 
-// Bytes of a group's dwords in a row block, without its scale lines; t1 has its tail beside them.
-std::uint64_t group_dword_bytes(Encoding encoding) {
-  if (encoding == Encoding::t2) return kT2Dwords * kDwordsBytes;
-  if (encoding == Encoding::t1) return kT1Dwords * kDwordsBytes;
-  return kS34GroupBytes - kScaleLineBytes;
+// Bytes of a group's codes in a row block; t1 has its tail beside them.
+std::uint64_t code_bytes(Encoding encoding) {
+  if (encoding == Encoding::t2) return kT2CodeBytes;
+  if (encoding == Encoding::t1) return kT1CodeBytes;
+  assert(encoding == Encoding::s34);
+  return kS34CodeBytes;
 }
 
 }  // namespace
@@ -307,12 +338,17 @@ std::uint64_t dense_row_bytes(Encoding encoding, std::uint32_t flags, std::uint6
   return 0;
 }
 
-std::uint64_t row_block_bytes(Encoding encoding, std::uint64_t cols) {
-  const std::uint64_t groups = padded_cols(encoding, cols) / kGroup;
-  if (encoding == Encoding::t2) return groups * kT2GroupBytes;
-  if (encoding == Encoding::s34) return groups * kS34GroupBytes;
-  assert(encoding == Encoding::t1);
-  return groups * kT1GroupBytes + (groups + kT1Groups - 1) / kT1Groups * kT1TailBytes;
+std::size_t scale_lines(const Shape& shape) {
+  if (shape.scale_kind != ScaleKind::per_group) return 0;
+  return (shape.flags & kFlagHalfGroups) != 0 ? 2 : 1;
+}
+
+std::uint64_t row_block_bytes(const Shape& shape) {
+  const std::uint64_t groups = padded_cols(shape.encoding, shape.cols) / kGroup;
+  const std::uint64_t bytes =
+      groups * (kScaleLineBytes * scale_lines(shape) + code_bytes(shape.encoding));
+  if (shape.encoding != Encoding::t1) return bytes;
+  return bytes + (groups + kT1Groups - 1) / kT1Groups * kT1TailBytes;
 }
 
 std::optional<std::uint64_t> body_bytes(const Shape& shape) {
@@ -322,13 +358,7 @@ std::optional<std::uint64_t> body_bytes(const Shape& shape) {
     return std::nullopt;
   if (!is_ternary(shape.encoding))
     return checked_mul(shape.rows, dense_row_bytes(shape.encoding, shape.flags, shape.cols));
-  const std::uint64_t groups = padded_cols(shape.encoding, shape.cols) / kGroup;
-  const bool lines = shape.scale_kind == ScaleKind::per_group;
-  const bool half = (shape.flags & kFlagHalfGroups) != 0;
-  std::uint64_t block =
-      groups * (group_dword_bytes(shape.encoding) + kScaleLineBytes * (lines ? half ? 2 : 1 : 0));
-  if (shape.encoding == Encoding::t1) block += (groups + kT1Groups - 1) / kT1Groups * kT1TailBytes;
-  return checked_mul(padded_rows(shape.encoding, shape.rows) / kRowBlock, block);
+  return checked_mul(padded_rows(shape.encoding, shape.rows) / kRowBlock, row_block_bytes(shape));
 }
 
 std::optional<std::uint64_t> scale_bytes(const Shape& shape) {
@@ -338,68 +368,69 @@ std::optional<std::uint64_t> scale_bytes(const Shape& shape) {
   return rows ? checked_mul(*rows, 4) : std::nullopt;
 }
 
-unsigned s34_quad_at(const std::byte* group, std::size_t row, std::size_t q) {
+unsigned s34_quad_at(const std::byte* codes, std::size_t row, std::size_t q) {
   const S34Place place = s34_place(row, q);
-  const unsigned nibble = load_u8(group + place.byte) >> place.shift & 15;
-  return nibble | (load_u8(group + place.sign_byte) >> place.sign_bit & 1) << 4;
+  const unsigned nibble = load_u8(codes + place.byte) >> place.shift & 15;
+  return nibble | (load_u8(codes + place.sign_byte) >> place.sign_bit & 1) << 4;
 }
 
 unsigned q4_code(const std::byte* codes, std::size_t i) {
   return i < 16 ? load_u8(codes + i) & 15 : load_u8(codes + i - 16) >> 4;
 }
 
-void pack_row_block(Encoding encoding, std::uint64_t cols, const std::uint8_t* codes,
-                    const std::uint16_t* scales, std::byte* body, std::uint32_t flags) {
-  const std::uint64_t padded = padded_cols(encoding, cols), groups = padded / kGroup;
-  if (encoding == Encoding::s34) std::fill_n(body, row_block_bytes(encoding, cols), std::byte{0});
-  for (std::size_t row = 0; row < kRowBlock; ++row) {
-    const std::uint8_t* const row_codes = codes + row * padded;
-    const std::uint16_t* const row_scales = scales + row * groups;
-    if (encoding == Encoding::s34) {
-      pack_s34_row(flags, groups, row, row_codes, row_scales, body);
-    } else if (encoding == Encoding::t2) {
-      pack_t2_row(groups, row, row_codes, row_scales, body);
+void pack_row_block(const Shape& shape, const std::uint8_t* codes, const std::uint16_t* scales,
+                    std::byte* body) {
+  const std::uint64_t padded = padded_cols(shape.encoding, shape.cols), groups = padded / kGroup;
+  const std::size_t lines = scale_lines(shape);
+  if (shape.encoding == Encoding::s34) std::fill_n(body, row_block_bytes(shape), std::byte{0});
+  for (std::size_t row = 0; row < kRowBlock; ++row, codes += padded, scales += groups * lines) {
+    const RowPart part{groups, row, lines, shape.flags};
+    if (shape.encoding == Encoding::s34) {
+      pack_s34_row(part, codes, scales, body);
+    } else if (shape.encoding == Encoding::t2) {
+      pack_t2_row(part, codes, scales, body);
     } else {
-      assert(encoding == Encoding::t1);
-      pack_t1_row(groups, row, row_codes, row_scales, body);
+      assert(shape.encoding == Encoding::t1);
+      pack_t1_row(part, codes, scales, body);
     }
   }
 }
 
-bool unpack_row_block(Encoding encoding, std::uint64_t cols, const std::byte* body,
-                      std::uint8_t* codes, std::uint16_t* scales, std::uint32_t flags) {
-  const std::uint64_t padded = padded_cols(encoding, cols), groups = padded / kGroup;
+bool unpack_row_block(const Shape& shape, const std::byte* body, std::uint8_t* codes,
+                      std::uint16_t* scales) {
+  const std::uint64_t padded = padded_cols(shape.encoding, shape.cols), groups = padded / kGroup;
+  const std::size_t lines = scale_lines(shape);
   bool sound = true;
-  for (std::size_t row = 0; row < kRowBlock; ++row) {
-    sound &= unpack_groups(encoding, flags, groups, row, body, codes + row * padded,
-                           scales + row * groups);
-  }
+  for (std::size_t row = 0; row < kRowBlock; ++row, codes += padded, scales += groups * lines)
+    sound &= unpack_groups(shape.encoding, {groups, row, lines, shape.flags}, body, codes, scales);
   return sound;
 }
 
 bool unpack_row(const Shape& shape, std::span<const std::byte> body, std::uint64_t row,
                 std::uint8_t* codes, std::uint16_t* scales) {
   assert(is_ternary(shape.encoding) && row < shape.rows);
-  const std::byte* const block =
-      body.data() + row / kRowBlock * row_block_bytes(shape.encoding, shape.cols);
+  const std::byte* const block = body.data() + row / kRowBlock * row_block_bytes(shape);
   const std::size_t groups = padded_cols(shape.encoding, shape.cols) / kGroup;
-  return unpack_groups(shape.encoding, shape.flags, groups, row % kRowBlock, block, codes, scales);
+  return unpack_groups(shape.encoding, {groups, row % kRowBlock, scale_lines(shape), shape.flags},
+                       block, codes, scales);
 }
 
-std::uint8_t ternary_code(Encoding encoding, std::uint64_t cols, const std::byte* body,
-                          std::uint64_t row, std::uint64_t col) {
+std::uint8_t ternary_code(const Shape& shape, const std::byte* body, std::uint64_t row,
+                          std::uint64_t col) {
+  const std::size_t lines = scale_lines(shape);
   std::uint64_t g = col / kGroup;
   const std::uint64_t i = col % kGroup;
-  if (encoding == Encoding::t2) {
-    const std::byte* const dwords = body + g * kT2GroupBytes + kScaleLineBytes;
+  if (shape.encoding == Encoding::t2) {
+    const std::byte* const group = body + g * (kScaleLineBytes * lines + kT2CodeBytes);
+    const std::byte* const dwords = group + kScaleLineBytes * lines;
     return static_cast<std::uint8_t>(
         load_u8(dwords + kDwordsBytes * (i / 16) + 4 * row + i % 4) >> 2 * (i % 16 / 4) & 3);
   }
-  assert(encoding == Encoding::t1);
-  const std::uint64_t groups = padded_cols(encoding, cols) / kGroup;
+  assert(shape.encoding == Encoding::t1);
+  const std::uint64_t groups = padded_cols(shape.encoding, shape.cols) / kGroup;
   const std::uint64_t first = g / kT1Groups * kT1Groups;
-  const T1Block block{std::min<std::size_t>(kT1Groups, groups - first)};
-  const std::byte* const part = body + first / kT1Groups * T1Block{kT1Groups}.bytes();
+  const T1Block block{std::min<std::size_t>(kT1Groups, groups - first), lines};
+  const std::byte* const part = body + first / kT1Groups * T1Block{kT1Groups, lines}.bytes();
   g -= first;
   if (i >= kT1Body) {
     const std::uint64_t rest = i - kT1Body;
@@ -409,24 +440,19 @@ std::uint8_t ternary_code(Encoding encoding, std::uint64_t cols, const std::byte
   return t1_digits(static_cast<std::uint8_t>(part[block.body(g, i / 20, row) + i % 4]))[d];
 }
 
-void decode_row(const Shape& shape, std::span<const std::byte> body, std::uint64_t row,
-                float* values) {
-  decode_row_part(shape, body, row, 0, {values, static_cast<std::size_t>(shape.cols)});
+void decode_row(const Shape& shape, const TensorBytes& bytes, std::uint64_t row, float* values) {
+  decode_row_part(shape, bytes, row, 0, {values, static_cast<std::size_t>(shape.cols)});
 }
 
-void decode_row_part(const Shape& shape, std::span<const std::byte> body, std::uint64_t row,
+void decode_row_part(const Shape& shape, const TensorBytes& bytes, std::uint64_t row,
                      std::uint64_t first, std::span<float> values) {
   assert(row < shape.rows && first <= shape.cols && values.size() <= shape.cols - first);
-  if (is_ternary(shape.encoding)) {
-    assert(shape.scale_kind == ScaleKind::per_group && (shape.flags & kFlagHalfGroups) == 0);
-    decode_ternary_row(shape, body.data(), row, first, values);
-    return;
-  }
+  if (is_ternary(shape.encoding)) return decode_ternary_row(shape, bytes, row, first, values);
   const bool minimum = (shape.flags & kFlagMinimum) != 0;
-  const std::byte* const bytes =
-      body.data() + row * dense_row_bytes(shape.encoding, shape.flags, shape.cols);
+  const std::byte* const row_bytes =
+      bytes.body.data() + row * dense_row_bytes(shape.encoding, shape.flags, shape.cols);
   for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = dense_value(shape.encoding, minimum, bytes, first + i);
+    values[i] = dense_value(shape.encoding, minimum, row_bytes, first + i);
 }
 
 }  // namespace tsq::format

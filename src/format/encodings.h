@@ -15,16 +15,17 @@ inline constexpr std::size_t kRowBlock = 32;    // rows interleaved in a ternary
 inline constexpr std::size_t kDenseBlock = 32;  // inputs of a q8 or q4 block; dense rows pad to it
 inline constexpr std::size_t kT1Groups = 5;     // groups of a t1 super-block
 
-// Parts of a block of 32 rows with per-group scales.
-inline constexpr std::size_t kScaleLineBytes = 2 * kRowBlock;  // one group's fp16 scales
-inline constexpr std::size_t kDwordsBytes = 4 * kRowBlock;     // one dword of each row
-inline constexpr std::size_t kT2GroupBytes = kScaleLineBytes + 8 * kDwordsBytes;
-inline constexpr std::size_t kT1GroupBytes = kScaleLineBytes + 6 * kDwordsBytes;
+// Parts of a block of 32 rows. The codes of a group come behind its scale lines, if it has any.
+inline constexpr std::size_t kScaleLineBytes =
+    2 * kRowBlock;                                          // fp16 scales of a group or half group
+inline constexpr std::size_t kDwordsBytes = 4 * kRowBlock;  // one dword of each row
+inline constexpr std::size_t kT2CodeBytes = 8 * kDwordsBytes;
+inline constexpr std::size_t kT1CodeBytes = 6 * kDwordsBytes;
 inline constexpr std::size_t kT1TailBytes = 2 * kDwordsBytes;  // of a super-block
 inline constexpr std::size_t kS34Quads = kGroup / 4;           // quads of a row and group
 inline constexpr std::size_t kS34NibbleBytes = 4 * kDwordsBytes;
 inline constexpr std::size_t kS34SignBytes = kRowBlock / 2;  // one bit a quad, of four quads a row
-inline constexpr std::size_t kS34GroupBytes = kScaleLineBytes + kS34NibbleBytes + 8 * kS34SignBytes;
+inline constexpr std::size_t kS34CodeBytes = kS34NibbleBytes + 8 * kS34SignBytes;
 
 // The numbers stand in files.
 enum class Encoding : std::uint32_t {
@@ -71,9 +72,11 @@ std::uint32_t group_size(const Shape& shape);
 // Bytes of the body and of the scale side array (0 without one). Nothing where they wrap.
 std::optional<std::uint64_t> body_bytes(const Shape& shape);
 std::optional<std::uint64_t> scale_bytes(const Shape& shape);
-// Bytes of one dense row, and of one block of 32 rows with per-group scales (ternary).
+// Bytes of one dense row, and of one block of 32 rows (ternary).
 std::uint64_t dense_row_bytes(Encoding encoding, std::uint32_t flags, std::uint64_t cols);
-std::uint64_t row_block_bytes(Encoding encoding, std::uint64_t cols);
+std::uint64_t row_block_bytes(const Shape& shape);
+// Scale lines of a ternary group: 1, of half groups 2, of scales in a side array 0.
+std::size_t scale_lines(const Shape& shape);
 
 // The byte of five codes, most significant first, each 0 to 2: ceil(256 q / 243).
 constexpr std::uint8_t t1_byte(unsigned d0, unsigned d1, unsigned d2, unsigned d3, unsigned d4) {
@@ -117,40 +120,43 @@ constexpr unsigned s34_quad(const std::array<std::uint8_t, 4>& codes) {
 constexpr std::size_t s34_input(std::uint32_t flags, std::size_t q, std::size_t p) {
   return (flags & kFlagStride16) != 0 ? 64 * (q / 16) + q % 16 + 16 * p : 4 * q + p;
 }
-// Quad q of a row (below 32) of an s34 group with its scale line.
-unsigned s34_quad_at(const std::byte* group, std::size_t row, std::size_t q);
+// Quad q of a row (below 32) of an s34 group, given its codes.
+unsigned s34_quad_at(const std::byte* codes, std::size_t row, std::size_t q);
 
 // Input i (0 to 31) of a q4 block, given its 16 code bytes.
 unsigned q4_code(const std::byte* codes, std::size_t i);
 
-// One block of 32 rows of a ternary encoding with per-group scales; of the flags stride 16 counts,
-// for s34. codes: [32][padded cols], 0 1 2; scales: [32][groups] fp16 bits. Padding rows and
-// columns are the caller's: code 1, scale 0 for rows. A quad of s34 holds exactly one 1, or is
-// padding and holds four.
-void pack_row_block(Encoding encoding, std::uint64_t cols, const std::uint8_t* codes,
-                    const std::uint16_t* scales, std::byte* body, std::uint32_t flags = 0);
+// One block of 32 rows of a ternary shape, whose rows do not matter. codes: [32][padded cols], 0 1
+// 2; scales: [32][groups][scale_lines] fp16 bits. Padding rows and columns are the caller's: code
+// 1, scale 0 for rows. A quad of s34 holds exactly one 1, or is padding and holds four.
+void pack_row_block(const Shape& shape, const std::uint8_t* codes, const std::uint16_t* scales,
+                    std::byte* body);
 // The inverse, but that padding quads of s34 come back as they are stored: 1 2 2 2. False if a code
 // does not exist (t2 code 3; a t1 byte that no five digits give; a tail digit without a group that
 // is not 1); codes and scales are then filled all the same.
-bool unpack_row_block(Encoding encoding, std::uint64_t cols, const std::byte* body,
-                      std::uint8_t* codes, std::uint16_t* scales, std::uint32_t flags = 0);
+bool unpack_row_block(const Shape& shape, const std::byte* body, std::uint8_t* codes,
+                      std::uint16_t* scales);
 
-// One row of a ternary tensor with per-group scales, in the same way: padded_cols codes, a scale
-// for each group of them; row < shape.rows.
+// One row of a ternary tensor, in the same way: padded_cols codes, scale_lines scales for each
+// group of them; row < shape.rows.
 bool unpack_row(const Shape& shape, std::span<const std::byte> body, std::uint64_t row,
                 std::uint8_t* codes, std::uint16_t* scales);
 
 // The code of one weight of such a block of t2 or t1; row < 32, col < padded cols.
-std::uint8_t ternary_code(Encoding encoding, std::uint64_t cols, const std::byte* body,
-                          std::uint64_t row, std::uint64_t col);
+std::uint8_t ternary_code(const Shape& shape, const std::byte* body, std::uint64_t row,
+                          std::uint64_t col);
 
-// One row as f32 values, shape.cols of them: dense, or ternary with per-group scales;
-// row < shape.rows, body of body_bytes(shape) bytes.
-void decode_row(const Shape& shape, std::span<const std::byte> body, std::uint64_t row,
-                float* values);
+// A tensor's bytes: its body and its side array of scales, if it has one.
+struct TensorBytes {
+  std::span<const std::byte> body;
+  std::span<const float> scales = {};
+};
+
+// One row as f32 values, shape.cols of them; row < shape.rows, bytes of the sizes above.
+void decode_row(const Shape& shape, const TensorBytes& bytes, std::uint64_t row, float* values);
 // values.size() of its values, from input `first` on; reads no more of the body than the
 // super-blocks (640 inputs) of a ternary row that they lie in.
-void decode_row_part(const Shape& shape, std::span<const std::byte> body, std::uint64_t row,
+void decode_row_part(const Shape& shape, const TensorBytes& bytes, std::uint64_t row,
                      std::uint64_t first, std::span<float> values);
 
 }  // namespace tsq::format

@@ -46,7 +46,7 @@ std::optional<double> find_mismatch(const File& file, const RotationProbe& probe
   const TensorRecord& tensor = file.tensors()[probe.tensor];
   const Rotation& rotation = file.rotations()[probe.rotation];
   std::vector<float> values(rotation.block);
-  decode_row_part(tensor.shape(), file.body(tensor), probe.row, block_start(rotation, probe.col),
+  decode_row_part(tensor.shape(), file.bytes(tensor), probe.row, block_start(rotation, probe.col),
                   values);
   const Unrotated found = unrotate(values, rotation, probe.col);
   // Not a number is a mismatch too.

@@ -36,6 +36,7 @@ class File {
   // Of a tensor of this file, at a multiple of 64.
   std::span<const std::byte> body(const TensorRecord& tensor) const;
   std::span<const float> scales(const TensorRecord& tensor) const;
+  TensorBytes bytes(const TensorRecord& tensor) const { return {body(tensor), scales(tensor)}; }
   // The raw tokenizer section; empty where the file has none. TokenizerView reads it.
   std::span<const std::byte> tokenizer_section() const { return tokenizer_; }
   // The whole data section: the tensors and the zeros between them.

@@ -88,7 +88,7 @@ DerivedFields derive_fields(std::span<const TensorRecord> tensors,
                             std::span<const Rotation> rotations);
 
 // Critical features: their bits, those of a record, and the name of a bit (null: not defined).
-inline constexpr std::uint64_t kImplementedFeatures = 1;  // s34
+inline constexpr std::uint64_t kImplementedFeatures = 0x1f;
 std::uint64_t features_of(const TensorRecord& tensor);
 const char* feature_name(unsigned bit);
 

@@ -13,6 +13,8 @@ namespace tsq::format {
 namespace {
 
 constexpr std::size_t kReservedBytes = 56;
+// With activations per token the dot of a whole row is one int32: 127 * 2^24 < 2^31.
+constexpr std::uint64_t kMaxTokenInputs = std::uint64_t{1} << 24;
 
 bool is_encoding(Encoding encoding) {
   switch (encoding) {
@@ -99,6 +101,9 @@ Result<void> check_dims(const TensorRecord& tensor) {
     return damaged("dims[0] is %" PRIu64 ", expected a multiple of %" PRIu64
                    " for s34%s: a quad is inputs alone or padding alone",
                    tensor.dims[0], unit, unit == 64 ? " with stride 16" : "");
+  if (tensor.activation_quant == ActivationQuant::per_token && tensor.dims[0] > kMaxTokenInputs)
+    return damaged("dims[0] is %" PRIu64 ", at most 2^24 is possible with activations per token",
+                   tensor.dims[0]);
   if (const std::uint32_t expected = group_size(tensor.shape()); tensor.group_size != expected)
     return damaged("group_size is %u, expected %u for %s", tensor.group_size, expected,
                    encoding_name(tensor.encoding));
@@ -121,8 +126,31 @@ Result<void> check_rotation(const TensorRecord& tensor, std::span<const Rotation
   return {};
 }
 
-// Checks the byte ranges of a record of the base set, which has a body alone; end is where the
-// tensor before it ends, and becomes the end of this one.
+// Checks the scale array's range; end is where the body ends, and becomes the end of the array.
+Result<void> check_scale_array(const TensorRecord& tensor, std::uint64_t data_bytes,
+                               std::uint64_t& end) {
+  const auto bytes = scale_bytes(tensor.shape());
+  if (!bytes)
+    return damaged("a scale for each of %" PRIu64 " rows exceeds 2^64 bytes", tensor.rows());
+  const std::uint64_t start = *bytes == 0 ? 0 : round_up(end, kAlignment);  // of a file: no wrap
+  if (tensor.scale_offset != start)
+    return damaged("scale_offset is %" PRIu64 ", expected %" PRIu64 "%s", tensor.scale_offset,
+                   start, *bytes == 0 ? "" : ": behind the body at a multiple of 64");
+  if (tensor.scale_bytes != *bytes)
+    return damaged(
+        "scale_bytes is %" PRIu64 ", expected %" PRIu64 " for scale_kind %u and %" PRIu64 " rows",
+        tensor.scale_bytes, *bytes, static_cast<unsigned>(tensor.scale_kind), tensor.rows());
+  if (*bytes == 0) return {};
+  if (start > data_bytes || *bytes > data_bytes - start)
+    return damaged("%" PRIu64 " bytes of scales at %" PRIu64
+                   " of the data section, which has %" PRIu64,
+                   *bytes, start, data_bytes);
+  end = start + *bytes;
+  return {};
+}
+
+// Checks the byte ranges of a record of a body and perhaps a scale array; end is where the tensor
+// before it ends, and becomes the end of this one.
 Result<void> check_placement(const TensorRecord& tensor, std::uint64_t data_bytes,
                              std::uint64_t& end) {
   const std::uint64_t start = round_up(end, kAlignment);  // end <= data_bytes: no wrap
@@ -142,15 +170,10 @@ Result<void> check_placement(const TensorRecord& tensor, std::uint64_t data_byte
   if (start > data_bytes || *bytes > data_bytes - start)
     return damaged("%" PRIu64 " bytes at %" PRIu64 " of the data section, which has %" PRIu64,
                    *bytes, start, data_bytes);
-  const std::pair<const char*, std::uint64_t> zeros[] = {
-      {"scale_offset", tensor.scale_offset},
-      {"scale_bytes", tensor.scale_bytes},
-      {"residual_offset", tensor.residual_offset},
-  };
-  for (const auto& [field, value] : zeros) {
-    if (value != 0) return damaged("%s is %" PRIu64 ", expected 0", field, value);
-  }
   end = start + *bytes;
+  if (auto scales = check_scale_array(tensor, data_bytes, end); !scales) return scales;
+  if (tensor.residual_offset != 0)
+    return damaged("residual_offset is %" PRIu64 ", expected 0", tensor.residual_offset);
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cinttypes>
 #include <cstring>
 
@@ -64,7 +65,7 @@ class Tally {
 class TensorCheck {
  public:
   TensorCheck(const File& file, const TensorRecord& tensor)
-      : tensor_(tensor), body_(file.body(tensor)) {}
+      : tensor_(tensor), body_(file.body(tensor)), scales_(file.scales(tensor)) {}
 
   // The tensor is checked in steps of some rows, so that progress can be shown and every byte
   // comes from memory once. False after the last step.
@@ -82,7 +83,9 @@ class TensorCheck {
     }
     done_ += bytes;
     row_ += rows;
-    return done_ < body_.size();
+    if (done_ < body_.size()) return true;
+    check_scale_array();
+    return false;
   }
   std::uint64_t done() const { return done_; }
 
@@ -113,13 +116,28 @@ class TensorCheck {
     return stringf("row %" PRIu64 ", input %" PRIu64, row, col);
   }
 
-  // One scale line: 32 rows of one group.
-  void check_scales(const std::byte* line, std::uint64_t group) {
-    for (std::uint64_t i = 0; i < kRowBlock; ++i) {
-      const auto bits = load<std::uint16_t>(line + 2 * i);
-      const auto at = [&] { return place(row_ + i, group * kGroup); };
-      if (!is_finite_f16(bits)) infinite_.add(at);
-      if (row_ + i >= tensor_.rows() && bits != 0) padding_scales_.add(at);
+  // The scale lines of a group, each of 32 rows; where its codes are.
+  const std::byte* check_scales(const std::byte* group, std::uint64_t g) {
+    const std::size_t lines = scale_lines(tensor_.shape());
+    for (std::size_t l = 0; l < lines; ++l, group += kScaleLineBytes) {
+      for (std::uint64_t i = 0; i < kRowBlock; ++i) {
+        const auto bits = load<std::uint16_t>(group + 2 * i);
+        const auto at = [&] { return place(row_ + i, g * kGroup + l * (kGroup / lines)); };
+        if (!is_finite_f16(bits)) infinite_.add(at);
+        if (row_ + i >= tensor_.rows() && bits != 0) padding_scales_.add(at);
+      }
+    }
+    return group;
+  }
+
+  // The scales of rows, or the one of the tensor.
+  void check_scale_array() {
+    digest_.update(std::as_bytes(scales_));
+    for (std::size_t row = 0; row < scales_.size(); ++row) {
+      const auto bits = std::bit_cast<std::uint32_t>(scales_[row]);
+      const auto at = [&] { return stringf("scale %zu of its array", row); };
+      if (!is_finite_f32(bits)) infinite_.add(at);
+      if (row >= tensor_.rows() && bits != 0) padding_scales_.add(at);
     }
   }
 
@@ -170,8 +188,7 @@ class TensorCheck {
   }
 
   // Every quad holds one 0, so only padding can be wrong.
-  void check_s34_group(const std::byte* group, std::uint64_t g) {
-    check_scales(group, g);
+  void check_s34_group(const std::byte* codes, std::uint64_t g) {
     const std::uint64_t rows = std::min<std::uint64_t>(kRowBlock, tensor_.rows() - row_);
     const std::uint64_t cols = std::min<std::uint64_t>(kGroup, tensor_.cols() - g * kGroup);
     zeros_ += rows * (cols / 4);
@@ -179,7 +196,7 @@ class TensorCheck {
     for (std::uint64_t i = 0; i < kRowBlock; ++i) {
       for (std::size_t q = 0; q < kS34Quads; ++q) {
         const std::uint64_t col = s34_input(tensor_.flags, q, 0);
-        if ((i >= rows || col >= cols) && s34_quad_at(group, i, q) != 0)
+        if ((i >= rows || col >= cols) && s34_quad_at(codes, i, q) != 0)
           padding_quads_.add([&] { return place(row_ + i, g * kGroup + col); });
       }
     }
@@ -187,28 +204,31 @@ class TensorCheck {
 
   void check_row_block(const std::byte* block) {
     const std::uint64_t groups = padded_cols(tensor_.encoding, tensor_.cols()) / kGroup;
-    if (tensor_.encoding == Encoding::s34) {
-      for (std::uint64_t g = 0; g < groups; ++g) check_s34_group(block + kS34GroupBytes * g, g);
-      return;
-    }
     const std::byte* at = block;
-    for (std::uint64_t first = 0; first < groups;) {
-      if (tensor_.encoding == Encoding::t2) {
-        check_scales(at, first);
-        zeros_ += t2_group_zeros(at + kScaleLineBytes);
-        at += kT2GroupBytes;
-        first += 1;
-        continue;
-      }
-      const std::uint64_t r = std::min<std::uint64_t>(kT1Groups, groups - first);
-      for (std::uint64_t g = 0; g < r; ++g) check_scales(at + kScaleLineBytes * g, first + g);
-      at += kScaleLineBytes * r;
-      zeros_ += t1_zeros(at, kT1TailBytes, r);
-      at += kT1TailBytes;
-      const std::uint64_t body = (kT1GroupBytes - kScaleLineBytes) * r;
-      zeros_ += t1_zeros(at, body, kT1Groups);
-      at += body;
-      first += r;
+    switch (tensor_.encoding) {
+      case Encoding::s34:
+        for (std::uint64_t g = 0; g < groups; ++g) {
+          at = check_scales(at, g);
+          check_s34_group(at, g);
+          at += kS34CodeBytes;
+        }
+        return;
+      case Encoding::t2:
+        for (std::uint64_t g = 0; g < groups; ++g) {
+          at = check_scales(at, g);
+          zeros_ += t2_group_zeros(at);
+          at += kT2CodeBytes;
+        }
+        break;
+      default:  // t1
+        for (std::uint64_t first = 0; first < groups; first += kT1Groups) {
+          const std::uint64_t r = std::min<std::uint64_t>(kT1Groups, groups - first);
+          for (std::uint64_t g = 0; g < r; ++g) at = check_scales(at, first + g);
+          zeros_ += t1_zeros(at, kT1TailBytes, r);
+          at += kT1TailBytes;
+          zeros_ += t1_zeros(at, kT1CodeBytes * r, kT1Groups);
+          at += kT1CodeBytes * r;
+        }
     }
     check_padding(block, groups * kGroup);
   }
@@ -217,7 +237,7 @@ class TensorCheck {
     for (std::uint64_t i = 0; i < kRowBlock; ++i) {
       const bool padding_row = row_ + i >= tensor_.rows();
       for (std::uint64_t col = padding_row ? 0 : tensor_.cols(); col < stored_cols; ++col) {
-        if (ternary_code(tensor_.encoding, tensor_.cols(), block, i, col) == 1) {
+        if (ternary_code(tensor_.shape(), block, i, col) == 1) {
           --zeros_;  // counted with the block, but not a weight of the tensor
         } else {
           padding_weights_.add([&] { return place(row_ + i, col); });
@@ -269,6 +289,7 @@ class TensorCheck {
 
   const TensorRecord& tensor_;
   std::span<const std::byte> body_;
+  std::span<const float> scales_;
   std::uint64_t done_ = 0;  // bytes
   std::uint64_t row_ = 0;
   std::uint64_t zeros_ = 0;
@@ -341,8 +362,10 @@ Result<VerifyReport> verify(const File& file, const VerifyProgress& progress) {
     }
     check.report(report.findings);
     const std::uint64_t next = i + 1 < tensors.size() ? tensors[i + 1].body_offset : total;
-    check_gap(file, tensor.body_offset + tensor.body_bytes, next,
-              stringf("tensor '%s'", printable(tensor.name).c_str()), report.findings);
+    const std::string name = stringf("tensor '%s'", printable(tensor.name).c_str());
+    std::uint64_t end = tensor.body_offset + tensor.body_bytes;
+    if (tensor.scale_bytes != 0) end = tensor.scale_offset + tensor.scale_bytes;  // no gap before
+    check_gap(file, end, next, name, report.findings);
     if (!go_on(next)) return errorf(ErrorCode::cancelled, "cancelled while checking");
   }
   check_tokenizer(file, report.findings);

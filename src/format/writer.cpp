@@ -30,11 +30,17 @@ Result<std::uint64_t> place_tensors(std::span<TensorRecord> tensors) {
   for (TensorRecord& tensor : tensors) {
     tensor.group_size = group_size(tensor.shape());
     tensor.body_bytes = body_bytes(tensor.shape()).value_or(0);
-    tensor.scale_offset = tensor.scale_bytes = 0;
+    tensor.scale_bytes = scale_bytes(tensor.shape()).value_or(0);
     tensor.residual_offset = tensor.residual_bytes = 0;
     tensor.digest = tensor.zero_count = 0;
     const auto start = checked_round_up(end, kAlignment);
-    const auto next = start ? checked_add(*start, tensor.body_bytes) : std::nullopt;
+    auto next = start ? checked_add(*start, tensor.body_bytes) : std::nullopt;
+    tensor.scale_offset = 0;
+    if (next && tensor.scale_bytes != 0) {
+      const auto scales = checked_round_up(*next, kAlignment);
+      tensor.scale_offset = scales.value_or(0);
+      next = scales ? checked_add(*scales, tensor.scale_bytes) : std::nullopt;
+    }
     if (!next || !checked_round_up(*next, kDataAlignment))
       return errorf(ErrorCode::invalid_argument, "tensor '%s': the data section exceeds 2^64 bytes",
                     printable(tensor.name).c_str());
@@ -139,6 +145,12 @@ Result<void> Writer::end_tensor(std::span<const float> scales, std::uint64_t zer
                   " and %" PRIu64,
                   printable(tensor.name).c_str(), written_, scales.size_bytes(), tensor.body_bytes,
                   tensor.scale_bytes);
+  if (!scales.empty()) {
+    const auto bytes = std::as_bytes(scales);
+    const std::uint64_t offset = data_offset_ + tensor.scale_offset;
+    if (auto done = out_->write_at(offset, bytes); !done) return done.error().at(target_.string());
+    digest_.update(bytes);
+  }
   tensor.zero_count = zero_count;
   tensor.digest = digest_.digest();
   digest_.reset();

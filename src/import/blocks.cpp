@@ -102,7 +102,8 @@ std::uint32_t row_header_bytes(SourceType type) { return info(type).row_header; 
 
 std::uint64_t row_bytes(SourceType type, std::uint64_t cols) {
   if (const auto encoding = row_block_encoding(type)) {
-    return format::row_block_bytes(*encoding, cols) / format::kRowBlock;
+    return format::row_block_bytes({*encoding, 0, format::ScaleKind::per_group, 1, cols}) /
+           format::kRowBlock;
   }
   const BlockShape shape = block_shape(type);
   return row_header_bytes(type) + (cols + shape.weights - 1) / shape.weights * shape.bytes;

@@ -55,7 +55,7 @@ void use_tensor(const File& file, const TensorRecord& tensor) {
   if (file.find(tensor.name) != &tensor) std::abort();
   std::vector<float> row(tensor.cols());
   for (const std::uint64_t r : {std::uint64_t{0}, tensor.rows() - 1})
-    decode_row(tensor.shape(), file.body(tensor), r, row.data());
+    decode_row(tensor.shape(), file.bytes(tensor), r, row.data());
 }
 
 void use_tokenizer(std::span<const std::byte> section, std::uint32_t vocab_size) {

@@ -18,16 +18,15 @@ std::vector<std::int8_t> codes_of(const tsq::Weight& w) {
   namespace format = tsq::format;
   const std::size_t rows = w.shape.rows, cols = w.shape.cols;
   const std::size_t padded = format::padded_cols(w.shape.encoding, cols);
-  const std::size_t block_bytes = format::row_block_bytes(w.shape.encoding, cols);
+  const std::size_t block_bytes = format::row_block_bytes(w.shape);
   std::vector<std::uint8_t> block(format::kRowBlock * padded);
   std::vector<std::uint16_t> scales(format::kRowBlock * padded / format::kGroup);
   std::vector<std::int8_t> codes;
   for (std::size_t row = 0; row < rows; ++row) {
     const std::size_t in_block = row % format::kRowBlock;
     if (in_block == 0) {
-      format::unpack_row_block(w.shape.encoding, cols,
-                               w.body + row / format::kRowBlock * block_bytes, block.data(),
-                               scales.data(), w.shape.flags);
+      format::unpack_row_block(w.shape, w.body + row / format::kRowBlock * block_bytes,
+                               block.data(), scales.data());
     }
     for (std::size_t i = 0; i < cols; ++i) {
       codes.push_back(static_cast<std::int8_t>(block[in_block * padded + i] - 1));
