@@ -15,17 +15,16 @@ const char* beyond_backends(const format::TensorRecord& t) {
   if (t.storage != format::StorageEncoding::plain) return "a storage encoding";
   if (t.output_rotation != format::kNoRotation) return "a rotation of its output side";
   if (t.residual_bytes != 0) return "a residual";
-  if (t.activation_quant == format::ActivationQuant::per_token) return "activations per token";
-  if (t.scale_kind == format::ScaleKind::per_row) return "scales per row";
-  if (t.scale_kind == format::ScaleKind::per_tensor) return "a scale per tensor";
   std::uint32_t flags = 0;
   switch (t.encoding) {
     case Encoding::f32:
     case Encoding::f16:
     case Encoding::bf16:
     case Encoding::q8:
-    case Encoding::t2:
     case Encoding::t1:
+      break;
+    case Encoding::t2:
+      flags = format::kFlagHalfGroups;
       break;
     case Encoding::q4:
       flags = format::kFlagMinimum;
@@ -64,12 +63,14 @@ const format::TensorRecord* Binder::find(const std::string& name, std::uint64_t 
 Weight Binder::matrix(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
   const format::TensorRecord* const tensor = find(name, rows, cols);
   if (tensor == nullptr) return {};
-  Weight weight{.name = name, .shape = tensor->shape(), .body = file_.body(*tensor).data()};
+  Weight weight{.name = name,
+                .shape = tensor->shape(),
+                .body = file_.body(*tensor).data(),
+                .scales = file_.scales(*tensor),
+                .activation_quant = tensor->activation_quant};
   if (tensor->input_rotation != format::kNoRotation) {
     weight.rotation = &file_.rotations()[tensor->input_rotation];
   }
-  weight.quantise_input = format::is_ternary(tensor->encoding) &&
-                          tensor->activation_quant == format::ActivationQuant::per_group;
   return weight;
 }
 

@@ -5,6 +5,9 @@
 #include <bit>
 
 namespace tsq {
+
+using format::ActivationQuant;
+
 namespace {
 
 bool all_finite(const float* x, std::size_t n) {
@@ -24,18 +27,34 @@ void grow(Buffer<T>& buffer, std::size_t size) {
 
 void Activations::reserve(std::size_t n, std::size_t padded_cols, ActivationForm form) {
   if (form.rotation != nullptr) grow(rotated_, n * padded_cols);
-  if (form.quantised) {
-    grow(q_, n * padded_cols);
-    grow(scale_, n * (padded_cols / kernels::kGroup));
-    grow(sum_, n * (padded_cols / kernels::kGroup));
-  }
+  if (form.quant == ActivationQuant::none) return;
+  const std::size_t groups = n * (padded_cols / kernels::kGroup);
+  grow(q_, n * padded_cols);
+  grow(scale_, groups);
+  grow(sum_, groups);
+  if (form.half_sums) grow(half_sum_, groups);
+  if (form.quant == ActivationQuant::per_token) grow(token_scale_, n);
+}
+
+// Of a column that is not finite, false.
+bool Activations::quantise(const float* column, std::size_t t, std::size_t cols,
+                           ActivationForm form) {
+  const std::size_t groups = cols / kernels::kGroup;
+  std::int8_t* const q = q_.data() + t * cols;
+  float* const scale = scale_.data() + t * groups;
+  std::int32_t* const sum = sum_.data() + t * groups;
+  const bool finite =
+      form.quant == ActivationQuant::per_token
+          ? kernels_.quantize_token(column, cols, q, scale, sum, token_scale_.data() + t)
+          : kernels_.quantize(column, cols, q, scale, sum);
+  if (finite && form.half_sums) kernels_.half_sums(q, cols, half_sum_.data() + t * groups);
+  return finite;
 }
 
 std::size_t Activations::prepare(ThreadPool& pool, const float* x, std::size_t stride,
                                  std::size_t n, std::size_t cols, std::size_t padded_cols,
                                  ActivationForm form) {
   reserve(n, padded_cols, form);
-  const std::size_t groups = padded_cols / kernels::kGroup;
   const bool rotate = form.rotation != nullptr;
   std::atomic<std::size_t> first_bad{n};
   pool.parallel_for(n, 1, [&](std::size_t first, std::size_t last) {
@@ -49,10 +68,9 @@ std::size_t Activations::prepare(ThreadPool& pool, const float* x, std::size_t s
         std::fill(y + cols, y + padded_cols, 0.0f);
         column = y;
       }
-      const bool finite =
-          form.quantised ? kernels_.quantize(column, padded_cols, q_.data() + t * padded_cols,
-                                             scale_.data() + t * groups, sum_.data() + t * groups)
-                         : all_finite(column, cols);
+      const bool finite = form.quant == ActivationQuant::none
+                              ? all_finite(column, cols)
+                              : quantise(column, t, padded_cols, form);
       if (!finite) {
         std::size_t seen = first_bad.load();
         while (t < seen && !first_bad.compare_exchange_weak(seen, t)) {
@@ -63,12 +81,14 @@ std::size_t Activations::prepare(ThreadPool& pool, const float* x, std::size_t s
   f32_ = rotate ? kernels::F32Matrix{rotated_.data(), padded_cols, n}
                 : kernels::F32Matrix{x, stride, n};
   q8_ = {q_.data(), scale_.data(), sum_.data(), n, padded_cols};
+  if (form.half_sums) q8_.half_sum = half_sum_.data();
+  if (form.quant == ActivationQuant::per_token) q8_.token_scale = token_scale_.data();
   return first_bad.load();
 }
 
 std::uint64_t Activations::memory_bytes() const {
-  return rotated_.size() * sizeof(float) + scale_.size() * sizeof(float) + q_.size() +
-         sum_.size() * sizeof(std::int32_t);
+  return (rotated_.size() + scale_.size() + token_scale_.size()) * sizeof(float) + q_.size() +
+         (sum_.size() + half_sum_.size()) * sizeof(std::int32_t);
 }
 
 }  // namespace tsq

@@ -11,7 +11,8 @@ namespace tsq {
 // One form of one input. Weights of a group with equal forms share it.
 struct ActivationForm {
   const format::Rotation* rotation;
-  bool quantised;
+  format::ActivationQuant quant;
+  bool half_sums;  // for weights with a scale for each half group
 
   bool operator==(const ActivationForm&) const = default;
 };
@@ -35,9 +36,11 @@ class Activations {
 
  private:
   const kernels::Kernels& kernels_;
-  Buffer<float> rotated_, scale_;
+  bool quantise(const float* column, std::size_t t, std::size_t cols, ActivationForm form);
+
+  Buffer<float> rotated_, scale_, token_scale_;
   Buffer<std::int8_t> q_;
-  Buffer<std::int32_t> sum_;
+  Buffer<std::int32_t> sum_, half_sum_;
   kernels::F32Matrix f32_{};
   kernels::Q8Matrix q8_{};
 };

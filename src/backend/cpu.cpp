@@ -24,9 +24,21 @@ struct TensorData {
   float* row(std::size_t t) { return data.data() + t * stride; }
 };
 
+bool has_half_groups(const Weight& w) { return (w.shape.flags & format::kFlagHalfGroups) != 0; }
+
+kernels::ScaleKind scale_kind(const Weight& w) {
+  if (w.shape.scale_kind == format::ScaleKind::per_row) return kernels::ScaleKind::per_row;
+  if (w.shape.scale_kind == format::ScaleKind::per_tensor) return kernels::ScaleKind::per_tensor;
+  return has_half_groups(w) ? kernels::ScaleKind::per_half_group : kernels::ScaleKind::per_group;
+}
+
 kernels::TernaryMatrix ternary_view(const Weight& w) {
-  return {w.body, w.shape.rows, format::padded_cols(w.shape.encoding, w.shape.cols),
-          (w.shape.flags & format::kFlagStride16) != 0};
+  return {.body = w.body,
+          .rows = w.shape.rows,
+          .cols = format::padded_cols(w.shape.encoding, w.shape.cols),
+          .stride16 = (w.shape.flags & format::kFlagStride16) != 0,
+          .scale_kind = scale_kind(w),
+          .scales = w.scales.data()};
 }
 
 kernels::DenseMatrix dense_view(const Weight& w) {
@@ -268,7 +280,8 @@ class CpuBackend final : public Backend {
 
  private:
   ActivationForm form_of(const Weight& w) const {
-    return {w.rotation, options_.int8 && w.quantise_input};
+    if (!options_.int8) return {w.rotation, format::ActivationQuant::none, false};
+    return {w.rotation, w.activation_quant, has_half_groups(w)};
   }
 
   bool prepare(const Weight& w, Tensor x, std::size_t n_tokens) {
@@ -311,7 +324,7 @@ class CpuBackend final : public Backend {
   }
 
   void multiply(const Weight& w, kernels::RowRange rows, kernels::Outputs y) const {
-    const bool int8 = form_of(w).quantised;
+    const bool int8 = options_.int8;
     switch (w.shape.encoding) {
       case Encoding::t2:
         if (int8) return k_.t2_gemm(ternary_view(w), rows, activations_.q8(), y);
@@ -340,11 +353,12 @@ class CpuBackend final : public Backend {
       std::copy_n(x.data + t * x.stride, cols, rotated.data() + t * cols);
       std::copy_n(product.data + t * product.stride, rows, y.data() + t * rows);
     }
-    ProjectionTrace trace{&w, n, cols, rotated, {}, {}, y};
-    if (form_of(w).quantised) {
+    ProjectionTrace trace{&w, n, cols, rotated, {}, {}, {}, y};
+    if (form_of(w).quant != format::ActivationQuant::none) {
       const kernels::Q8Matrix q8 = activations_.q8();
       trace.q = {q8.q, n * cols};
       trace.scale = {q8.scale, n * (cols / kernels::kGroup)};
+      if (q8.token_scale != nullptr) trace.token_scale = {q8.token_scale, n};
     }
     options_.observer(trace);
   }

@@ -14,10 +14,11 @@ struct ProjectionTrace {
   const Weight* weight;
   std::size_t n;
   std::size_t padded_cols;
-  std::span<const float> rotated;  // [n][padded cols], the input after its rotation
-  std::span<const std::int8_t> q;  // [n][padded cols]; empty in the f32 path and for dense
-  std::span<const float> scale;    // [n][padded cols / 128]
-  std::span<const float> y;        // [n][rows], before the epilogue
+  std::span<const float> rotated;      // [n][padded cols], the input after its rotation
+  std::span<const std::int8_t> q;      // [n][padded cols]; empty in the f32 path and for dense
+  std::span<const float> scale;        // [n][padded cols / 128]
+  std::span<const float> token_scale;  // [n]; empty where activations are quantised per group
+  std::span<const float> y;            // [n][rows], before the epilogue
 };
 
 struct CpuOptions {

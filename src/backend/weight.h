@@ -18,8 +18,10 @@ struct Weight {
   std::string name;
   format::Shape shape;
   const std::byte* body = nullptr;
+  std::span<const float> scales = {};          // beside the body: one a padded row, or one
   const format::Rotation* rotation = nullptr;  // of the input side; null: none
-  bool quantise_input = false;                 // int8 per group of 128 (the f32 path never does)
+  // How the int8 path quantises its input (the f32 path never does).
+  format::ActivationQuant activation_quant = format::ActivationQuant::none;
 };
 
 // A vector of f32, such as a norm's weights.
@@ -28,7 +30,8 @@ struct VectorWeight {
   std::span<const float> values;
 };
 
-// The weights that read one activation: it is rotated and quantised once for all of them.
+// The weights that read one activation: it is rotated and quantised once for all of them, or for
+// each run of them that wants it in the same form.
 using ProjectionGroup = std::vector<Weight>;
 
 }  // namespace tsq
