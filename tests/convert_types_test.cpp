@@ -65,7 +65,7 @@ std::vector<std::byte> blocks_of(SourceType type, std::uint64_t weights, std::ui
   return bytes;
 }
 
-// The same in rows, each behind a scale of its own that is an fp16 number.
+// The same in rows, each behind a scale of its own.
 std::vector<std::byte> rows_of(SourceType type, std::uint64_t cols, std::uint64_t rows,
                                std::uint32_t seed) {
   const auto blocks = blocks_of(type, cols * rows, seed);
@@ -285,31 +285,92 @@ TEST_F(ConvertTypes, PlusTwoIsKeptAsQ4WhereAsked) {
   expect_same_values(*source, opened.file);
 }
 
-TEST_F(ConvertTypes, TwoScalesInAGroupAreKeptAsQ4WhereAsked) {
+TEST_F(ConvertTypes, TwoScalesInAGroupBecomeHalfGroups) {
   auto data = blocks_of(SourceType::q2_0, 320 * 40, 3);
   for (std::size_t b = 0; b < 5 * 40; ++b) {
     const std::uint16_t scale = b == 5 * 33 + 3 ? 0x2801 : 0x2800;
     std::memcpy(data.data() + 18 * b, &scale, 2);
   }
   const auto file = model_with(gguf::kQ2_0, {320, 40}, data);
+  ConvertOptions t1, t2, t1_or_q4 = dense(DenseEncoding::q4);
+  t1.encoding = t1_or_q4.encoding = TernaryEncoding::t1;
+  t2.encoding = TernaryEncoding::t2;
   expect_refused(file, ErrorCode::unsupported,
-                 {"'x': row 33", "two scales in a group of 128", "--dense q4 keeps its values"});
+                 {"'x': row 33", "two scales in a group of 128", "--encoding auto and t2",
+                  "--dense q4 keeps its values"},
+                 t1);
   const auto bytes = file.build();
   const auto source = parse(bytes);
-  const auto opened = make(file, dense(DenseEncoding::q4));
+  for (const ConvertOptions& options : {ConvertOptions(), t2, dense(DenseEncoding::q4)}) {
+    const auto opened = make(file, options);
+    const format::TensorRecord& record = *opened.file.find("x");
+    EXPECT_EQ(record.encoding, Encoding::t2);
+    EXPECT_EQ(record.flags, format::kFlagHalfGroups);
+    EXPECT_EQ(record.group_size, 64u);
+    EXPECT_EQ(record.activation_quant, format::ActivationQuant::per_group);
+    EXPECT_EQ(opened.file.header().critical_features, 2u);
+    expect_same_values(*source, opened.file);
+  }
+  const auto opened = make(file, t1_or_q4);
   EXPECT_EQ(opened.file.find("x")->encoding, Encoding::q4);
   expect_same_values(*source, opened.file);
 }
 
-TEST_F(ConvertTypes, ScalesOfRowsHaveToBeFp16) {
+TEST_F(ConvertTypes, ScalesOfRowsAreKept) {
   auto data = rows_of(SourceType::iq2_bn, 64, 40, 1);
-  const float scale = 0.1f;
+  const float scale = 0.1f;  // no fp16 number
   std::memcpy(data.data() + 20 * 39, &scale, 4);
-  expect_refused(model_with(gguf::kIQ2_BN, {64, 40}, data), ErrorCode::unsupported,
-                 {"'x': row 39 has the scale 0.100000001", "fp16"});
+  const auto file = model_with(gguf::kIQ2_BN, {64, 40}, data);
+  const auto bytes = file.build();
+  const auto source = parse(bytes);
+  ASSERT_TRUE(source) << source.error().message();
+  for (const auto encoding : {TernaryEncoding::automatic, TernaryEncoding::t2}) {
+    ConvertOptions options;
+    options.encoding = encoding;
+    const auto opened = make(file, options);
+    const format::TensorRecord& record = *opened.file.find("x");
+    EXPECT_EQ(record.scale_kind, format::ScaleKind::per_row);
+    EXPECT_EQ(opened.file.header().critical_features, 4u);
+    EXPECT_EQ(opened.file.scales(record)[39], scale);
+    expect_same_values(*source, opened.file);
+  }
+  fs::remove(target());
   data[20 * 38 + 4] = std::byte{0x30};
   expect_refused(model_with(gguf::kIQ2_BN, {64, 40}, data), ErrorCode::unsupported,
                  {"'x': row 38 holds the code 3, expected"});
+}
+
+TEST_F(ConvertTypes, TheScaleOfATensorIsKept) {
+  auto data = blocks_of(SourceType::i2_s, 128 * 3, 3);
+  const float scale = 0.037109f;
+  std::memcpy(data.data() + 96, &scale, 4);
+  const auto file = model_with(gguf::kI2_S, {128, 3}, data);
+  const auto bytes = file.build();
+  const auto source = parse(bytes);
+  const auto opened = make(file);
+  const format::TensorRecord& record = *opened.file.find("x");
+  EXPECT_EQ(record.encoding, Encoding::t1);
+  EXPECT_EQ(record.scale_kind, format::ScaleKind::per_tensor);
+  EXPECT_EQ(record.activation_quant, format::ActivationQuant::per_group);
+  EXPECT_EQ(opened.file.header().critical_features, 8u);
+  EXPECT_EQ(opened.file.scales(record)[0], scale);
+  expect_same_values(*source, opened.file);
+}
+
+TEST_F(ConvertTypes, OfBitNetQuantiseActivationsPerToken) {
+  for (const char* const name : {"bitnet", "bitnet-25", "bitnet-b1.58", "llama"}) {
+    auto file = model_with(gguf::kI2_S, {128, 3}, blocks_of(SourceType::i2_s, 128 * 3, 3));
+    file.set("general.architecture", gguf::text(name));
+    file.set(std::string(name) + ".embedding_length", gguf::u32(128));
+    file.set(std::string(name) + ".block_count", gguf::u32(1));
+    const auto opened = make(file);
+    const auto expected = name == std::string_view("llama") ? format::ActivationQuant::per_group
+                                                            : format::ActivationQuant::per_token;
+    EXPECT_EQ(opened.file.find("x")->activation_quant, expected) << name;
+    EXPECT_EQ(opened.file.find("blk.0.attn_q.weight")->activation_quant, expected) << name;
+    EXPECT_EQ(opened.file.find("token_embd.weight")->activation_quant,
+              format::ActivationQuant::none);
+  }
 }
 
 TEST_F(ConvertTypes, I2sIsRefusedWhereItIsNotTernary) {
@@ -320,10 +381,6 @@ TEST_F(ConvertTypes, I2sIsRefusedWhereItIsNotTernary) {
                    {"'x': row 2 holds the code 3, expected"}, dense(encoding));
   }
   data = blocks_of(SourceType::i2_s, 128 * 3, 3);
-  const float scale = 0.037109f;
-  std::memcpy(data.data() + 96, &scale, 4);
-  expect_refused(model_with(gguf::kI2_S, {128, 3}, data), ErrorCode::unsupported,
-                 {"'x': row 0 has the scale 0.0371089987", "fp16"});
   const float infinite = HUGE_VALF;
   std::memcpy(data.data() + 96, &infinite, 4);
   expect_refused(model_with(gguf::kI2_S, {128, 3}, data), ErrorCode::damaged,

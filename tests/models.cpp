@@ -42,12 +42,12 @@ Golden read_golden(const std::string& file) {
 }
 
 fs::path converted(const std::string& file, bool t2) {
-  const fs::path target = scratch_folder() / (file + (t2 ? ".t2" : ".t1") + ".tsq");
+  const fs::path target = scratch_folder() / (file + (t2 ? ".t2" : ".auto") + ".tsq");
   if (fs::exists(target)) return target;
   const std::vector<fs::path> sources = {kModels / file};
   const auto made = convert::convert(
       sources, target,
-      {.encoding = t2 ? convert::TernaryEncoding::t2 : convert::TernaryEncoding::t1});
+      {.encoding = t2 ? convert::TernaryEncoding::t2 : convert::TernaryEncoding::automatic});
   EXPECT_TRUE(made) << (made ? "" : made.error().message());
   return target;
 }

@@ -27,7 +27,8 @@ struct Golden {
 // The golden values that serve tests/data/models/<file>: of the part of its name before the dot.
 Golden read_golden(const std::string& file);
 
-// The .tsq made from tests/data/models/<file>, ternary weights as t1 or t2.
+// The .tsq made from tests/data/models/<file>, ternary weights as t2 or by the fixed rule: t1, or t2
+// where t1 cannot hold them.
 std::filesystem::path converted(const std::string& file, bool t2 = false);
 
 // The same, opened.

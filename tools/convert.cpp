@@ -78,8 +78,8 @@ std::string dense_text(const convert::Summary& summary, const std::string& dense
         "the first is '%s'\n",
         "left dense", summary.beyond_f16.size(), printable(summary.beyond_f16[0]).c_str());
   if (summary.ternary_as_q4 > 0)
-    text += stringf("%-13s %zu ternary tensors that t1 and t2 cannot hold, without loss\n", "as q4",
-                    summary.ternary_as_q4);
+    text += stringf("%-13s %zu ternary tensors that no ternary encoding holds, without loss\n",
+                    "as q4", summary.ternary_as_q4);
   return text;
 }
 
@@ -151,15 +151,17 @@ void add_convert(CLI::App& app, int& exit_code) {
       ->required()
       ->option_text("FILE");
   command
-      ->add_option("--encoding", o.encoding,
-                   "of ternary weights: t1 is smaller, t2 faster [auto: s34 where it can, else t1]")
+      ->add_option(
+          "--encoding", o.encoding,
+          "of ternary weights: t1 is smaller, t2 faster [auto: s34 where it can, t2 where a group "
+          "of 128 has two scales, else t1]")
       ->check(CLI::IsMember({"auto", "t1", "t2"}))
       ->option_text("auto|t1|t2");
   command
       ->add_option(
           "--dense", o.dense,
-          "round dense matrices to this; q4 also takes, without loss, ternary ones that t1 "
-          "and t2 cannot hold [keep]")
+          "round dense matrices to this; q4 also takes, without loss, ternary ones that the "
+          "ternary encoding cannot hold [keep]")
       ->check(CLI::IsMember({"keep", "f16", "q8", "q4"}))
       ->option_text("keep|f16|q8|q4");
   command

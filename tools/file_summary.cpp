@@ -44,6 +44,21 @@ std::string rotations_text(const format::File& file) {
   return text + stringf("; %zu probes", file.rotation_probes().size());
 }
 
+// What is not one scale a group of 128, of weights and of activations; empty where all is.
+std::string scales_text(const format::File& file) {
+  std::map<std::string, int> kinds;
+  for (const auto& tensor : file.tensors()) {
+    const bool per_token = tensor.activation_quant == format::ActivationQuant::per_token;
+    const std::string name = scale_name(tensor.shape());
+    if (!format::is_ternary(tensor.encoding) || (name == "group" && !per_token)) continue;
+    ++kinds["per " + name + (per_token ? ", activations per token" : "")];
+  }
+  std::string text;
+  for (const auto& [kind, count] : kinds)
+    text += stringf("%s%s (%d tensors)", text.empty() ? "" : "; ", kind.c_str(), count);
+  return text;
+}
+
 std::string tokenizer_text(const format::File& file) {
   if (file.tokenizer_section().empty()) return "none";
   const auto view =
@@ -92,6 +107,32 @@ const char* quant_type_name(format::QuantType type) {
   return "unknown";
 }
 
+const char* scale_name(const format::Shape& shape) {
+  switch (shape.scale_kind) {
+    case format::ScaleKind::per_group:
+      return format::scale_lines(shape) == 2 ? "half group" : "group";
+    case format::ScaleKind::per_row:
+      return "row";
+    case format::ScaleKind::per_tensor:
+      return "tensor";
+    case format::ScaleKind::none:
+      break;
+  }
+  return "-";
+}
+
+const char* activations_name(format::ActivationQuant quant) {
+  switch (quant) {
+    case format::ActivationQuant::per_group:
+      return "group";
+    case format::ActivationQuant::per_token:
+      return "token";
+    case format::ActivationQuant::none:
+      break;
+  }
+  return "-";
+}
+
 std::string describe(const format::Rotation& rotation) {
   return stringf("block %u over %u, %s", rotation.block, rotation.width,
                  rotation.signs.empty() ? "no signs" : "signs");
@@ -129,6 +170,7 @@ std::string summary_text(const format::File& file) {
   if (sum.ternary_weights > 0)
     text += line("", stringf("%.3f over the ternary weights, %.1f %% of them zero",
                              sum.ternary_bits_per_weight(), 100 * sum.zero_rate()));
+  if (const auto scales = scales_text(file); !scales.empty()) text += line("scales", scales);
   text += line("rotation", rotations_text(file));
   text += line("tokenizer", tokenizer_text(file));
   text += line("token probe", describe(file.token_probe()));

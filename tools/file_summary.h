@@ -23,6 +23,10 @@ struct FileSummary {
 FileSummary summarise(const format::File& file);
 
 const char* quant_type_name(format::QuantType type);
+// What a scale rules: "group" of 128, "half group" of 64, "row", "tensor"; dense: "-".
+const char* scale_name(const format::Shape& shape);
+// What activations are quantised by: "group", "token"; dense: "-".
+const char* activations_name(format::ActivationQuant quant);
 // "block 128 over 1024, random signs"
 std::string describe(const format::Rotation& rotation);
 // "mean NLL 2.3456 over 32 tokens, 16 greedy ids", or why there is none.

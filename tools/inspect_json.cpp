@@ -78,6 +78,8 @@ Json tensor_json(const format::TensorRecord& tensor) {
   if (format::is_ternary(tensor.encoding)) {
     json["zeros"] = tensor.zero_count;
     json["zero_rate"] = static_cast<double>(tensor.zero_count) / weights;
+    json["scales"] = scale_name(tensor.shape());
+    json["activations"] = activations_name(tensor.activation_quant);
   }
   return json;
 }

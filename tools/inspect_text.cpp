@@ -104,20 +104,6 @@ std::string metadata_text(const Metadata& metadata) {
   return stringf("\nmetadata (%zu)\n", metadata.entries().size()) + table.text();
 }
 
-const char* scale_text(format::ScaleKind kind) {
-  switch (kind) {
-    case format::ScaleKind::per_group:
-      return "group";
-    case format::ScaleKind::per_row:
-      return "row";
-    case format::ScaleKind::per_tensor:
-      return "tensor";
-    case format::ScaleKind::none:
-      break;
-  }
-  return "-";
-}
-
 std::string rotation_text(const format::File& file, std::uint32_t id) {
   if (id == format::kNoRotation) return "-";
   const auto& rotation = file.rotations()[id];
@@ -140,7 +126,7 @@ std::string tensors_text(const format::File& file) {
                    ? stringf("%.1f %%", 100 * static_cast<double>(tensor.zero_count) /
                                             static_cast<double>(weights))
                    : "-",
-               scale_text(tensor.scale_kind), rotation});
+               scale_name(tensor.shape()), rotation});
   }
   return stringf("\ntensors (%zu)\n", file.tensors().size()) + table.text();
 }

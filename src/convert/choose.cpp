@@ -48,21 +48,30 @@ Choice choose_dense(const importer::Tensor& tensor, DenseEncoding dense) {
   return {fits_f16(tensor) ? Encoding::f16 : Encoding::f32, Fate::widened};
 }
 
-// Whether t1 and t2 can hold the tensor.
-bool fits_ternary(const importer::Tensor& tensor) {
-  const std::size_t group = importer::scale_group(tensor.type);
-  if (!importer::can_hold_plus_2(tensor.type) && group == format::kGroup) return true;
+bool holds_code_3(const importer::Tensor& tensor) {
   std::vector<std::uint8_t> codes(static_cast<std::size_t>(tensor.cols()));
   std::vector<std::uint16_t> scales(scale_count(tensor));
   for (std::uint64_t row = 0; row < tensor.rows(); ++row) {
-    const bool sound = importer::decode_ternary_row(tensor, row, codes.data(), scales.data());
-    if (!sound && importer::can_hold_plus_2(tensor.type)) return false;
-    if (group == format::kGroup) continue;
+    if (!importer::decode_ternary_row(tensor, row, codes.data(), scales.data())) return true;
+  }
+  return false;
+}
+
+// Whether the halves of some group of 128 have scales of their own.
+bool has_half_groups(const importer::Tensor& tensor) {
+  if (importer::scale_group(tensor.type) == format::kGroup ||
+      importer::scale_kind(tensor.type) != format::ScaleKind::per_group) {
+    return false;
+  }
+  std::vector<std::uint8_t> codes(static_cast<std::size_t>(tensor.cols()));
+  std::vector<std::uint16_t> scales(scale_count(tensor));
+  for (std::uint64_t row = 0; row < tensor.rows(); ++row) {
+    importer::decode_ternary_row(tensor, row, codes.data(), scales.data());
     for (std::size_t i = 1; i < scales.size(); i += 2) {
-      if (scales[i] != scales[i - 1]) return false;
+      if (scales[i] != scales[i - 1]) return true;
     }
   }
-  return true;
+  return false;
 }
 
 // Whether each quad of a unit holds exactly one 0 and no code 3.
@@ -101,18 +110,25 @@ std::optional<std::uint32_t> s34_unit(const importer::Tensor& tensor) {
   return std::nullopt;
 }
 
-Choice choose_codes(const importer::Tensor& tensor, TernaryEncoding ternary, Fate fate) {
-  if (ternary == TernaryEncoding::t2) return {Encoding::t2, fate};
+Choice choose_codes(const importer::Tensor& tensor, TernaryEncoding ternary, format::ScaleKind kind,
+                    Fate fate) {
+  if (ternary == TernaryEncoding::t2) return {Encoding::t2, fate, 0, kind};
   const auto unit = ternary == TernaryEncoding::automatic ? s34_unit(tensor) : std::nullopt;
-  if (unit) return {Encoding::s34, fate, *unit};
-  return {Encoding::t1, fate};
+  if (unit) return {Encoding::s34, fate, *unit, kind};
+  return {Encoding::t1, fate, 0, kind};
 }
 
 Choice choose_ternary(const importer::Tensor& tensor, TernaryEncoding ternary,
                       DenseEncoding dense) {
   if (tensor.n_dims == 1) return {Encoding::f32, Fate::widened};
-  if (dense == DenseEncoding::q4 && !fits_ternary(tensor)) return {Encoding::q4, Fate::as_q4};
-  return choose_codes(tensor, ternary, Fate::kept);
+  const bool t1 = ternary == TernaryEncoding::t1, halves = has_half_groups(tensor);
+  if (dense == DenseEncoding::q4) {
+    const bool plus_2 = importer::can_hold_plus_2(tensor.type) && holds_code_3(tensor);
+    if (plus_2 || (halves && t1)) return {Encoding::q4, Fate::as_q4};
+  }
+  const format::ScaleKind kind = importer::scale_kind(tensor.type);
+  if (halves && !t1) return {Encoding::t2, Fate::kept, format::kFlagHalfGroups, kind};
+  return choose_codes(tensor, ternary, kind, Fate::kept);
 }
 
 }  // namespace
@@ -138,7 +154,9 @@ std::optional<Encoding> own_encoding(importer::SourceType type) {
 Choice choose(const importer::Tensor& tensor, TernaryEncoding ternary, DenseEncoding dense) {
   if (importer::is_ternary(tensor.type)) return choose_ternary(tensor, ternary, dense);
   const TernaryValues values = find_ternary_values(tensor);
-  if (values == TernaryValues::found) return choose_codes(tensor, ternary, Fate::recognised);
+  if (values == TernaryValues::found) {
+    return choose_codes(tensor, ternary, format::ScaleKind::per_group, Fate::recognised);
+  }
   Choice choice = choose_dense(tensor, dense);
   choice.beyond_f16 = values == TernaryValues::beyond_f16;
   return choice;

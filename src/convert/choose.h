@@ -14,6 +14,7 @@ struct Choice {
   format::Encoding encoding;
   Fate fate;
   std::uint32_t flags = 0;  // of the record
+  format::ScaleKind scale_kind = format::ScaleKind::none;
   bool beyond_f16 = false;  // ternary values, but fp16 does not hold their scales
 };
 

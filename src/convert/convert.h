@@ -15,13 +15,15 @@
 namespace tsq::convert {
 
 // How ternary tensors, and float tensors of ternary values, are stored. automatic is a fixed rule:
-// s34 where every quad holds exactly one 0, else t1.
+// t2 where the halves of a group of 128 have scales of their own, which only t2 can hold; else s34
+// where every quad holds exactly one 0; else t1.
 enum class TernaryEncoding : std::uint8_t { automatic, t1, t2 };
 
 // What dense matrices (of two or more dims, rows of whole 32-blocks) are narrowed to. keep: nothing
 // is lost; types that tsq has no encoding for become f16 where that holds every value of the
 // tensor, else f32. Else: every one that would take more bits than this encoding. q4 also takes
-// ternary matrices that t1 and t2 cannot hold (code 3, scales of 64 weights), without loss.
+// ternary matrices that the ternary encoding cannot hold (code 3; scales of 64 weights in t1),
+// without loss.
 enum class DenseEncoding : std::uint8_t { keep, f16, q8, q4 };
 
 struct Progress {

@@ -18,7 +18,17 @@ bool reorders_heads(std::string_view architecture) {
   return architecture == "qwen35" || architecture == "qwen35moe" || architecture == "qwen3next";
 }
 
-TensorRecord make_record(const importer::Tensor& tensor, const Choice& choice) {
+// BitNet was trained with activations quantised per token; of all others that is not known.
+format::ActivationQuant activation_quant(const importer::Checkpoint& checkpoint) {
+  const Value* const value = checkpoint.metadata.find("general.architecture");
+  const std::string_view architecture = value ? value->as_string().value_or("") : "";
+  const bool bitnet =
+      architecture == "bitnet" || architecture == "bitnet-25" || architecture == "bitnet-b1.58";
+  return bitnet ? format::ActivationQuant::per_token : format::ActivationQuant::per_group;
+}
+
+TensorRecord make_record(const importer::Tensor& tensor, const Choice& choice,
+                         format::ActivationQuant quant) {
   TensorRecord record;
   record.name = std::string(tensor.name);
   record.encoding = choice.encoding;
@@ -27,8 +37,8 @@ TensorRecord make_record(const importer::Tensor& tensor, const Choice& choice) {
   record.dims = tensor.dims;
   record.input_rotation = tensor.rotation;
   if (format::is_ternary(record.encoding)) {
-    record.scale_kind = format::ScaleKind::per_group;
-    record.activation_quant = format::ActivationQuant::per_group;
+    record.scale_kind = choice.scale_kind;
+    record.activation_quant = quant;
   }
   return record;
 }
@@ -122,9 +132,10 @@ Result<Plan> plan(const importer::Checkpoint& checkpoint, TernaryEncoding ternar
   auto header = make_header(checkpoint);
   if (!header) return header.error();
   contents.header = std::move(*header);
+  const format::ActivationQuant quant = activation_quant(checkpoint);
   for (const importer::Tensor& tensor : checkpoint.tensors) {
     const Choice choice = choose(tensor, ternary, dense);
-    contents.tensors.push_back(make_record(tensor, choice));
+    contents.tensors.push_back(make_record(tensor, choice, quant));
     plan.fates.push_back(choice.fate);
     if (choice.beyond_f16) plan.beyond_f16.emplace_back(tensor.name);
   }

@@ -9,9 +9,10 @@ double ratio(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
+// As much as now where that encoding cannot hold it.
 std::uint64_t bytes_as(const format::TensorRecord& record, format::Encoding encoding) {
   format::Shape shape = record.shape();
-  shape.encoding = encoding;
+  if ((shape.flags & format::kFlagHalfGroups) == 0) shape.encoding = encoding;
   return format::body_bytes(shape).value_or(0) + format::scale_bytes(shape).value_or(0);
 }
 

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "base/errorf.h"
-#include "base/half.h"
 #include "convert/dense_row.h"
 #include "convert/ternary_values.h"
 #include "import/blocks.h"
@@ -60,7 +59,7 @@ Result<void> write_dense(format::Writer& writer, const importer::Tensor& tensor,
 
 // ---- ternary ----
 
-enum class Fault { none, not_finite, not_ternary, half_groups, no_f16_scale, not_lossless };
+enum class Fault { none, not_finite, not_ternary, half_groups, not_lossless };
 
 struct Outcome {
   Fault fault = Fault::none;
@@ -76,11 +75,11 @@ class BlockPacker {
         shape_(record.shape()),
         cols_(static_cast<std::size_t>(tensor.cols())),
         padded_(static_cast<std::size_t>(format::padded_cols(shape_.encoding, cols_))),
-        groups_(padded_ / format::kGroup),
+        scales_of_row_(padded_ / format::kGroup * format::scale_lines(shape_)),
         codes_(format::kRowBlock * padded_),
         unpacked_codes_(codes_.size()),
         row_scales_(scale_count(tensor)),
-        scales_(format::kRowBlock * groups_),
+        scales_(format::kRowBlock * scales_of_row_),
         unpacked_scales_(scales_.size()) {}
 
   // Rows 32 block .. 32 block + 31 into body.
@@ -88,12 +87,12 @@ class BlockPacker {
     const std::uint64_t first = block * format::kRowBlock;
     const std::uint64_t n = std::min<std::uint64_t>(format::kRowBlock, tensor_.rows() - first);
     std::fill(codes_.begin(), codes_.end(), 1);
-    std::fill(scales_.begin() + static_cast<std::ptrdiff_t>(n * groups_), scales_.end(), 0);
+    std::fill(scales_.begin(), scales_.end(), 0);
     Outcome outcome;
     for (std::uint64_t i = 0; i < n; ++i) {
       std::uint8_t* codes = codes_.data() + i * padded_;
       outcome.row = first + i;
-      outcome.fault = decode(outcome.row, codes, scales_.data() + i * groups_);
+      outcome.fault = decode(outcome.row, codes, scales_.data() + i * scales_of_row_);
       if (outcome.fault != Fault::none) return outcome;
       outcome.zeros += static_cast<std::uint64_t>(std::count(codes, codes + cols_, 1));
     }
@@ -121,20 +120,20 @@ class BlockPacker {
     if (!read_codes(tensor_, row, codes, row_scales_.data())) {
       return Fault::not_ternary;
     }
-    const auto of_row = importer::row_scale(tensor_, row);
-    if (of_row && f16_to_f32(row_scales_[0]) != *of_row) return Fault::no_f16_scale;
-    // Scales of 64 weights: each pair has to be one.
-    const std::size_t of_group = format::kGroup / scale_group(tensor_);
+    if (scales_of_row_ == 0) return Fault::none;  // they are in an array of their own
+    // Scales of 64 weights, but one for each 128: each pair has to be one.
+    const std::size_t merged = format::group_size(shape_) / scale_group(tensor_);
     for (std::size_t i = 0; i < row_scales_.size(); ++i) {
-      scales[i / of_group] = row_scales_[i];
-      if (i % of_group != 0 && row_scales_[i] != row_scales_[i - 1]) return Fault::half_groups;
+      scales[i / merged] = row_scales_[i];
+      if (i % merged != 0 && row_scales_[i] != row_scales_[i - 1]) return Fault::half_groups;
     }
     return Fault::none;
   }
 
   const importer::Tensor& tensor_;
   format::Shape shape_;
-  std::size_t cols_, padded_, groups_;
+  std::size_t cols_, padded_;
+  std::size_t scales_of_row_;  // in lines of the body
   std::vector<std::uint8_t> codes_, unpacked_codes_;
   std::vector<std::uint16_t> row_scales_, scales_, unpacked_scales_;
 };
@@ -155,15 +154,9 @@ Error fault_error(const importer::Tensor& tensor, const Outcome& outcome) {
     case Fault::half_groups:
       return errorf(ErrorCode::unsupported,
                     "tensor '%s': row %" PRIu64
-                    " has two scales in a group of 128 weights, expected one%s",
+                    " has two scales in a group of 128 weights, t1 has one; --encoding auto and t2 "
+                    "keep both%s",
                     printable(tensor.name).c_str(), outcome.row, kOrQ4);
-    case Fault::no_f16_scale:
-      return errorf(ErrorCode::unsupported,
-                    "tensor '%s': row %" PRIu64
-                    " has the scale %.9g, which fp16 does not hold exactly; f32 scales of rows and "
-                    "tensors are not supported yet",
-                    printable(tensor.name).c_str(), outcome.row,
-                    static_cast<double>(*importer::row_scale(tensor, outcome.row)));
     case Fault::not_lossless:
     case Fault::none:
       break;
@@ -173,6 +166,16 @@ Error fault_error(const importer::Tensor& tensor, const Outcome& outcome) {
                 " do not unpack to their source: this is a defect of tsq or of the machine",
                 printable(tensor.name).c_str(),
                 outcome.row / format::kRowBlock * format::kRowBlock);
+}
+
+// The scales beside the body, one or one for each row; padding rows have 0.
+std::vector<float> scale_array(const importer::Tensor& tensor, const format::TensorRecord& record) {
+  std::vector<float> scales(static_cast<std::size_t>(record.scale_bytes / sizeof(float)));
+  const std::size_t n = std::min(scales.size(), static_cast<std::size_t>(tensor.rows()));
+  for (std::size_t row = 0; row < n; ++row) {
+    scales[row] = importer::row_scale(tensor, row).value_or(0);
+  }
+  return scales;
 }
 
 Result<void> write_ternary(format::Writer& writer, const importer::Tensor& tensor,
@@ -208,7 +211,7 @@ Result<void> write_ternary(format::Writer& writer, const importer::Tensor& tenso
     const auto go_on = advance(rows * importer::row_bytes(tensor.type, tensor.cols()));
     if (!go_on) return go_on;
   }
-  return writer.end_tensor({}, zeros);
+  return writer.end_tensor(scale_array(tensor, record), zeros);
 }
 
 }  // namespace

@@ -20,6 +20,8 @@ bool is_ternary(SourceType type);
 
 // Weights that share one scale of decode_ternary_row: 64 where blocks have 64, else 128.
 std::uint32_t scale_group(SourceType type);
+// What the scales of a ternary type rule: groups, in types with a row_scale rows or the tensor.
+format::ScaleKind scale_kind(SourceType type);
 // Whether code 3 of a ternary type means +2; other types give it no meaning, or do not have it.
 bool can_hold_plus_2(SourceType type);
 

@@ -45,9 +45,11 @@ class Gguf:
         return dims, self.unpack("<I"), self.unpack("<Q")
 
     def ternary(self, name):
-        """Codes 0, 1, 2 [rows, cols] and scales [rows, blocks] of a ternary tensor."""
+        """Codes 0, 1, 2 [rows, cols] and scales [rows, blocks], or [1, 1], of a ternary tensor."""
         (cols, rows), type_id, offset = self.tensors[name]
         block = ternary_blocks.BY_ID[type_id]
         n_bytes = rows * cols // block.weights * block.size
+        if block.scale is None:
+            n_bytes += ternary_blocks.TAIL
         start = self.start + offset
         return ternary_blocks.decode(block, self.data[start:start + n_bytes], rows)

@@ -4,17 +4,20 @@
     int8_oracle.py --self-test MODEL.gguf   plants one defect after the other; each must be found
 
 TRACE_DIR holds for each projection i, raw and little-endian:
-    i.json        {"name": tensor, "rows": R, "cols": C, "n_columns": N, "group": 64 or 128}
-    i.x.f32       [N][C] the input, after its rotation
-    i.q.i8        [N][C] its int8 codes
-    i.xscale.f32  [N][C / 128] their scales
+    i.json        {"name": tensor, "rows": R, "cols": C, "n_columns": N, "group": 64 or 128,
+                   "per_token": false or true}
+    i.x.f32       [N][P] the input, after its rotation; P is C rounded up to 128, the padding is 0
+    i.q.i8        [N][P] its int8 codes
+    i.xscale.f32  [N][P / 128] their scales
     i.codes.i8    [R][C] weights -1, 0, 1 (optional: the oracle decodes MODEL.gguf itself)
-    i.dot.i32     [N][R][C / group] integer products
+    i.dot.i32     [N][R][P / group] integer products
     i.y.f32       [N][R] the output, before any epilogue
 
 The contract: per 128 inputs a = max |x|, q = round-half-even(x * (127 / a)), scale = a / 127, all in
 float32; zeros and scale 0 where a < 1e-30. Then, groups ascending,
 acc = fma(float(dot), w_scale * x_scale, acc).
+Per token: s = 127 / max(a, 1e-5) with a of the whole row, q = round-half-even(x * s), every scale 1 / s;
+and where a tensor has one scale, y = float(sum of the dots) * (w_scale / s).
 Needs numpy alone.
 """
 
@@ -42,6 +45,13 @@ def quantise(x):
     return q.astype(np.int8).reshape(len(x), -1), scale[..., 0]
 
 
+def quantise_token(x):
+    """The same per token, and s [N]."""
+    s = np.float32(127) / np.maximum(np.abs(x).max(-1), np.float32(1e-5))
+    q = np.rint(x * s[:, None]).astype(np.int8)
+    return q, np.repeat(np.float32(1) / s[:, None], x.shape[1] // 128, 1), s
+
+
 def fma(a, b, c):
     """float32 fma of arrays whose product fits float64 exactly (here 15 + 24 bits).
 
@@ -58,7 +68,8 @@ def fma(a, b, c):
 
 
 def project(weights, w_scales, q, x_scales, group):
-    """weights [R, C] of -1, 0, 1; w_scales [R, C / group]. Returns dots [N, R, groups] and y [N, R]."""
+    """weights [R, P] of -1, 0, 1; w_scales [R, P / group] or [1, P / group]. Returns dots [N, R, groups]
+    and y [N, R]."""
     n_groups = weights.shape[1] // group
     dots = np.einsum("ngi,rgi->nrg", q.reshape(len(q), n_groups, group).astype(np.int32),
                      weights.reshape(len(weights), n_groups, group).astype(np.int32))
@@ -69,23 +80,32 @@ def project(weights, w_scales, q, x_scales, group):
 
 
 def weights_of(model, name, group):
-    """Weights -1, 0, 1 [R, C] and their scales [R, C / group]; a 256-block's scale serves its groups."""
+    """Weights -1, 0, 1 [R, P] and their scales [R, P / group], of a tensor with one [1, P / group]."""
     codes, scales = model.ternary(name)
-    n_groups = codes.shape[1] // group
-    return codes.astype(np.int8) - np.int8(1), np.repeat(scales, n_groups // scales.shape[1], 1)
+    cols = codes.shape[1]
+    padding = ((0, 0), (0, -cols % 128))
+    scales = np.pad(np.repeat(scales, cols // scales.shape[1], 1), padding)[:, ::group]
+    return np.pad(codes.astype(np.int8) - np.int8(1), padding), scales
 
 
-def expected(model, name, x, group):
+def expected(model, name, x, group, per_token=False):
     weights, w_scales = weights_of(model, name, group)
-    q, x_scales = quantise(x)
+    if per_token:
+        q, x_scales, s = quantise_token(x)
+    else:
+        q, x_scales = quantise(x)
     dots, y = project(weights, w_scales, q, x_scales, group)
-    return {"q": q, "xscale": x_scales, "codes": weights, "dot": dots, "y": y}
+    if per_token and len(w_scales) == 1:
+        y = dots.sum(-1, dtype=np.int32).astype(np.float32) * (w_scales[0, 0] / s[:, None])
+    cols = model.tensors[name][0][0]
+    return {"q": q, "xscale": x_scales, "codes": weights[:, :cols], "dot": dots, "y": y}
 
 
 def read_trace(stem, about):
     n, rows, cols = about["n_columns"], about["rows"], about["cols"]
-    shapes = {"x": (n, cols), "q": (n, cols), "xscale": (n, cols // 128), "codes": (rows, cols),
-              "dot": (n, rows, cols // about["group"]), "y": (n, rows)}
+    padded = -(-cols // 128) * 128
+    shapes = {"x": (n, padded), "q": (n, padded), "xscale": (n, padded // 128), "codes": (rows, cols),
+              "dot": (n, rows, padded // about["group"]), "y": (n, rows)}
     traced = {}
     for file, dtype in FILES.items():
         part, path = file.split(".")[0], Path(f"{stem}.{file}")
@@ -103,7 +123,7 @@ def compare(model, stem):
     if (about["rows"], about["cols"]) != (rows, cols):
         return f"{head}: traced {about['rows']} x {about['cols']}, the file has {rows} x {cols}", False
     traced = read_trace(stem, about)
-    want = expected(model, name, traced["x"], group)
+    want = expected(model, name, traced["x"], group, about["per_token"])
     for part in ("codes", "q", "xscale", "dot"):
         if part in traced and (different := np.argwhere(traced[part] != want[part])).size:
             at = tuple(different[0])
@@ -112,6 +132,7 @@ def compare(model, stem):
     error = np.abs(traced["y"].astype(float) - want["y"]).max() / max(np.abs(want["y"]).max(), 1e-30)
     if not error <= OUTPUT_BOUND:
         return f"{head}: y is off by {error:.2g} of its maximum, allowed {OUTPUT_BOUND:g}", False
+    head += " per token" if about["per_token"] else ""
     same = "every bit of y too" if (traced["y"] == want["y"]).all() else f"y within {error:.1g}"
     return f"{head}: codes and products equal, {same}", True
 
@@ -145,6 +166,7 @@ def self_test(model):
         "a product off by one": lambda t: np.add.at(t["dot"], (0, rows - 1, 0), 1),
         "an output off by 3e-6": lambda t: np.add.at(t["y"], (2, 0), 3e-6 * last),
         "an output that is not a number": lambda t: t["y"].put(0, np.nan),
+        "activations quantised per token": lambda t: t.update(expected(model, name, x, 128, True)),
         "scales of the next group": lambda t: t.update(
             y=project(weights, np.roll(w_scales, 1, 1), t["q"], t["xscale"], 128)[1]),
     }
@@ -155,7 +177,8 @@ def self_test(model):
         with tempfile.TemporaryDirectory() as folder:
             stem = Path(folder) / "0"
             Path(f"{stem}.json").write_text(json.dumps(
-                {"name": name, "rows": rows, "cols": cols, "n_columns": len(x), "group": 128}))
+                {"name": name, "rows": rows, "cols": cols, "n_columns": len(x), "group": 128,
+                 "per_token": False}))
             for file, dtype in FILES.items():
                 traced[file.split(".")[0]].astype(dtype).tofile(f"{stem}.{file}")
             line, ok = compare(model, stem)

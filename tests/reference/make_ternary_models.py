@@ -36,6 +36,12 @@ MODELS = [
     (Spec("llama_tq", "llama", hidden=512, layers=1, heads=4, kv_heads=1, head_dim=64, ffn=256,
           tied=False, theta=10000.0, pre="gpt-2", seed=15),
      0, (), "", {"tq1_0": "TQ1_0", "tq2_0": "TQ2_0"}),
+    # Groups of 64 a row: 3, 5, each with a scale of its own, so that a group of 128 has two.
+    (Spec("llama_half_groups", "llama", hidden=192, layers=1, heads=4, kv_heads=2, head_dim=48, ffn=320,
+          tied=True, theta=10000.0, pre="smollm", seed=16), 0, (), "", {"q2_0": "Q2_0"}),
+    # One f32 scale a matrix, no fp16 number. Groups of 128 a row: 2, 3.
+    (Spec("llama_tensor_scale", "llama", hidden=256, layers=1, heads=4, kv_heads=2, head_dim=64, ffn=384,
+          tied=True, theta=10000.0, pre="smollm", seed=17), 0, (), "", {"i2_s": "I2_S"}),
 ]
 TWIN = "qwen3_rot64"  # its un-rotated weights are kept as a file too
 
@@ -46,6 +52,15 @@ def random_ternary(rng, rows, cols, group, spread):
     scales = spread / 0.8 * np.exp(rng.uniform(-0.5, 0.5, (rows, cols // group)))
     codes[1, :group], scales[1, 0] = 1, 0
     return codes, scales.astype(np.float16)
+
+
+def scales_of(kind, scales):
+    """Of the scales of groups those that the type holds."""
+    if kind != "I2_S":
+        return scales
+    scale = scales.astype(np.float32).mean(keepdims=True)
+    assert scale.astype(np.float16).astype(np.float32) != scale
+    return scale
 
 
 def prism_keys(block, mode, signs, rotated):
@@ -60,14 +75,22 @@ def prism_keys(block, mode, signs, rotated):
     return [("prism.hadamard." + k, v) for k, v in keys.items()]
 
 
+def encoded(kind, codes, scales):
+    block = ternary_blocks.TYPES[kind]
+    rows, cols = codes.shape
+    return kind, ternary_blocks.encode(block, codes, scales), (rows, cols // block.weights * block.size)
+
+
 def main(folder):
     for spec, block, rotated_stems, mode, files in MODELS:
         rng = np.random.default_rng(spec.seed)
         norms = spec.random_norms(rng)
-        group = 128 if block else 256
+        kinds = list(files.values())
+        group = 256 if kinds[0].startswith("TQ") else ternary_blocks.TYPES[kinds[0]].weights
         ternary, values, signs, rotated = {}, dict(norms), {}, []
         for name, rows, cols, spread in spec.matrices():
-            ternary[name] = codes, scales = random_ternary(rng, rows, cols, group, spread)
+            codes, scales = random_ternary(rng, rows, cols, group, spread)
+            ternary[name] = codes, scales = codes, scales_of(kinds[0], scales)
             values[name] = ternary_blocks.values(codes, scales)
             if block and name.split(".")[-2] in rotated_stems + ("token_embd",):
                 if cols not in signs:
@@ -75,15 +98,14 @@ def main(folder):
                 values[name] = hadamard(values[name], block) * signs[cols]
                 rotated.append(name)
         other = {}
-        if not block:  # a head of another type, as in files of the wild
+        if not block and not spec.tied:  # a head of another type, as in files of the wild
             q4_0 = tensor_type("Q4_0")
             other["output.weight"] = gguf.quantize(values["output.weight"].astype(np.float32), q4_0)
             values["output.weight"] = gguf.dequantize(other["output.weight"], q4_0)
         goldens = write_goldens(folder, spec, values)
         keys = prism_keys(block, mode, signs, rotated) if block else []
         for suffix, kind in files.items():
-            tensors = {name: ("Q4_0", other[name]) if name in other else
-                       (kind, ternary_blocks.encode(ternary_blocks.TYPES[kind], *t))
+            tensors = {name: ("Q4_0", other[name]) if name in other else encoded(kind, *t)
                        for name, t in ternary.items()}
             path = folder / f"{spec.name}.{suffix}.gguf"
             write_gguf(path, spec, tensors | norms, keys)

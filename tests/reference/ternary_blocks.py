@@ -1,4 +1,4 @@
-"""The ternary blocks of GGUF files in numpy: codes (0, 1, 2 for -1, 0, +1) and fp16 scales <-> bytes."""
+"""The ternary blocks of GGUF files in numpy: codes (0, 1, 2 for -1, 0, +1) and scales <-> bytes."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ import numpy as np
 class Block(NamedTuple):
     type_id: int
     size: int  # bytes
-    scale: int  # offset of the fp16 scale
+    scale: int | None  # offset of the fp16 scale; None: one f32 scale behind all blocks of a tensor
     codes: int  # offset of the code bytes
     base: int  # 3: up to five digits a byte, most significant first; 4: four, lowest bits first
     byte: np.ndarray  # of weight e: its code byte
@@ -33,9 +33,17 @@ def consecutive(n):
     return np.arange(n) // 4, np.arange(n) % 4
 
 
+def strided(n):
+    """Four codes a byte, the highest bits first, n / 4 weights apart."""
+    return np.arange(n) % (n // 4), 3 - np.arange(n) // (n // 4)
+
+
+TAIL = 32  # bytes behind the blocks of a tensor without scales in them: the f32 scale, zeros
 TYPES = {
     "TQ1_0": Block(34, 54, 52, 0, 3, *runs((32, 5), (16, 5), (4, 4))),
     "TQ2_0": Block(35, 66, 64, 0, 4, *runs((32, 4), (32, 4))),
+    "I2_S": Block(36, 32, None, 0, 4, *strided(128)),
+    "Q2_0": Block(42, 18, 0, 2, 4, *consecutive(64)),
     "PQ2_0": Block(142, 34, 0, 2, 4, *consecutive(128)),
     "PTQ1_0": Block(143, 28, 26, 0, 3, *runs((16, 5), (8, 5), (2, 4))),
 }
@@ -43,7 +51,8 @@ BY_ID = {block.type_id: block for block in TYPES.values()}
 
 
 def encode(block, codes, scales):
-    """codes [rows, cols], scales [rows, cols / weights] -> bytes [rows, row bytes]."""
+    """codes [rows, cols], scales [rows, cols / weights] or [1, 1] -> bytes [rows, row bytes], or with a
+    tail [bytes]."""
     rows = codes.shape[0]
     codes = codes.reshape(-1, block.weights)
     digits = np.zeros((len(codes), block.byte.max() + 1, 5), np.uint32)
@@ -54,22 +63,33 @@ def encode(block, codes, scales):
         packed = digits @ np.array([1, 4, 16, 64, 0], np.uint32)
     out = np.zeros((len(codes), block.size), np.uint8)
     out[:, block.codes:block.codes + packed.shape[1]] = packed
+    if block.scale is None:
+        tail = np.zeros(TAIL, np.uint8)
+        tail[:4] = scales.astype("<f4").reshape(-1).view(np.uint8)
+        return np.concatenate([out.reshape(-1), tail])
     out[:, block.scale:block.scale + 2] = scales.astype("<f2").reshape(-1, 1).view(np.uint8)
     return out.reshape(rows, -1)
 
 
 def decode(block, data, rows):
-    """bytes -> codes [rows, cols] uint8, scales [rows, groups] float32."""
-    data = np.frombuffer(data, np.uint8).reshape(-1, block.size)
+    """bytes, with the tail if there is one -> codes [rows, cols] uint8, scales [rows, groups] or [1, 1]
+    float32."""
+    data = np.frombuffer(data, np.uint8)
+    if block.scale is None:
+        data, tail = data[:-TAIL], data[-TAIL:]
+    data = data.reshape(-1, block.size)
     packed = data[:, block.codes + block.byte].astype(np.uint32)
     if block.base == 3:
         codes = (packed * 3 ** block.digit.astype(np.uint32) % 256 * 3) >> 8
     else:
         codes = (packed >> (2 * block.digit.astype(np.uint32))) & 3
+    codes = codes.astype(np.uint8).reshape(rows, -1)
+    if block.scale is None:
+        return codes, tail[:4].view("<f4").reshape(1, 1)
     scales = data[:, block.scale:block.scale + 2].copy().view("<f2").astype(np.float32)
-    return codes.astype(np.uint8).reshape(rows, -1), scales.reshape(rows, -1)
+    return codes, scales.reshape(rows, -1)
 
 
 def values(codes, scales):
-    """codes [rows, cols], scales [rows, groups] -> weights in float64."""
+    """codes [rows, cols], scales [rows, groups] or [1, 1] -> weights in float64."""
     return (codes.astype(np.float64) - 1) * np.repeat(scales, codes.shape[1] // scales.shape[1], 1)

@@ -124,7 +124,8 @@ def rope_divisors(spec):
 
 
 def write_gguf(path, spec, tensors, keys=()):
-    """tensors: name -> float array, or (type name, bytes [rows, row bytes]). keys: (key, value)."""
+    """tensors: name -> float array, or (type name, bytes [rows, row bytes]), or (type name, bytes, (rows,
+    row bytes)) where bytes follow the rows. keys: (key, value)."""
     writer = gguf.GGUFWriter(path, spec.arch)
     writer.add_name(spec.name)
     writer.add_context_length(CONTEXT)
@@ -159,8 +160,9 @@ def write_gguf(path, spec, tensors, keys=()):
         add_key(writer, key, value)
     for name, data in tensors.items():
         if isinstance(data, tuple):
-            type_name, data = data
-            writer.add_tensor(name, data, raw_dtype=tensor_type(type_name))
+            type_name, data, *shape = data
+            writer.add_tensor(name, data, raw_shape=shape[0] if shape else None,
+                              raw_dtype=tensor_type(type_name))
         else:
             writer.add_tensor(name, data)
     writer.write_header_to_file()
@@ -176,7 +178,7 @@ def add_key(writer, key, value):
 
 
 def tensor_type(name):
-    """A type of the gguf package; it does not know Prism's, so those are added to its enumeration."""
+    """A type of the gguf package; those of forks, which it does not know, are added to its enumeration."""
     kinds = gguf.GGMLQuantizationType
     if name not in kinds.__members__:
         block = ternary_blocks.TYPES[name]
@@ -245,10 +247,10 @@ def check_file(path, prompts, rows):
 
 def stored_values(path, file):
     """Every tensor of the file as an array, dequantised but not un-rotated."""
-    prism = [tensor_type(name) for name in ("PQ2_0", "PTQ1_0")]
+    ours = [tensor_type(name) for name in ("PQ2_0", "PTQ1_0", "Q2_0", "I2_S")]
     values = {}
     for t in gguf.GGUFReader(path).tensors:
-        if t.tensor_type in prism:
+        if t.tensor_type in ours:
             codes, scales = file.ternary(t.name)
             values[t.name] = ternary_blocks.values(codes, scales)
         else:

@@ -20,7 +20,8 @@ std::vector<std::int8_t> codes_of(const tsq::Weight& w) {
   const std::size_t padded = format::padded_cols(w.shape.encoding, cols);
   const std::size_t block_bytes = format::row_block_bytes(w.shape);
   std::vector<std::uint8_t> block(format::kRowBlock * padded);
-  std::vector<std::uint16_t> scales(format::kRowBlock * padded / format::kGroup);
+  std::vector<std::uint16_t> scales(format::kRowBlock * padded / format::kGroup *
+                                    format::scale_lines(w.shape));
   std::vector<std::int8_t> codes;
   for (std::size_t row = 0; row < rows; ++row) {
     const std::size_t in_block = row % format::kRowBlock;
@@ -43,16 +44,19 @@ class TraceWriter {
     if (trace.q.empty()) return;  // a dense matrix
     const std::size_t rows = trace.weight->shape.rows, cols = trace.weight->shape.cols;
     const std::string stem = (folder_ / std::to_string(count_++)).string();
+    const std::size_t group = tsq::format::scale_lines(trace.weight->shape) == 2 ? 64 : 128;
     std::ofstream(stem + ".json") << "{\"name\": \"" << trace.weight->name
                                   << "\", \"rows\": " << rows << ", \"cols\": " << cols
-                                  << ", \"n_columns\": " << trace.n << ", \"group\": 128}\n";
+                                  << ", \"n_columns\": " << trace.n << ", \"group\": " << group
+                                  << ", \"per_token\": "
+                                  << (trace.token_scale.empty() ? "false" : "true") << "}\n";
     const auto codes = codes_of(*trace.weight);
     std::vector<std::int32_t> dots;
     for (std::size_t t = 0; t < trace.n; ++t) {
       for (std::size_t r = 0; r < rows; ++r) {
-        for (std::size_t g = 0; g < cols; g += 128) {
+        for (std::size_t g = 0; g < trace.padded_cols; g += group) {
           std::int32_t dot = 0;
-          for (std::size_t i = g; i < g + 128; ++i) {
+          for (std::size_t i = g; i < std::min(g + group, cols); ++i) {
             dot += codes[r * cols + i] * trace.q[t * trace.padded_cols + i];
           }
           dots.push_back(dot);
