@@ -13,6 +13,7 @@
 #include "base/mapped_file.h"
 #include "base/metadata.h"
 #include "base/output_file.h"
+#include "base/utf8.h"
 #include "temporary_folder.h"
 
 namespace tsq {
@@ -332,6 +333,22 @@ TEST(OutputFile, RefusesTargetsThatCannotBeReplaced) {
   EXPECT_EQ(OutputFile::create("/dev/full").error().code(), ErrorCode::invalid_argument);
   EXPECT_EQ(OutputFile::create(folder.path() / "x" / "").error().message(),
             "names a folder, expected a file to write");
+}
+
+// A temporary name is longer than its target's, and a name has 255 bytes at most.
+TEST(OutputFile, TheLongestName) {
+  const TemporaryFolder folder;
+  std::string two_bytes_each = "n";
+  for (int i = 0; i < 127; ++i) two_bytes_each += "\u00e9";
+  for (const std::string& name : {std::string(255, 'n'), two_bytes_each}) {
+    auto out = OutputFile::create(folder.path() / name);
+    ASSERT_TRUE(out) << out.error().message();
+    EXPECT_TRUE(utf8_is_valid(out->temporary_path().filename().native()));
+    EXPECT_TRUE(out->commit());
+  }
+  EXPECT_EQ(entries_in(folder.path()), 2u);
+  EXPECT_EQ(OutputFile::create(folder.path() / std::string(256, 'n')).error().message(),
+            "cannot create a file of this name: File name too long");
 }
 
 TEST(OutputFile, WriteErrorsNameTheReasonAndLeaveNothing) {

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/errorf.h"
+#include "base/utf8.h"
 
 namespace tsq {
 namespace {
@@ -67,20 +68,30 @@ std::filesystem::path folder_of(const std::filesystem::path& target) {
   return target.has_parent_path() ? target.parent_path() : std::filesystem::path(".");
 }
 
+// So much of the target's name that a temporary one can hold it: names have 255 bytes at most.
+std::string start_of_name(const std::filesystem::path& target) {
+  std::string name = target.filename().native().substr(0, 200);
+  name.resize(name.size() - utf8_incomplete_tail(name));
+  return name;
+}
+
 }  // namespace
 
 Result<OutputFile> OutputFile::create(const std::filesystem::path& target) {
   if (!target.has_filename())
     return errorf(ErrorCode::invalid_argument, "names a folder, expected a file to write");
   struct stat info;
-  if (::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
+  const bool exists = ::stat(target.c_str(), &info) == 0;
+  if (exists && !S_ISREG(info.st_mode))
     return errorf(ErrorCode::invalid_argument, "exists and is not a regular file");
+  if (!exists && errno == ENAMETOOLONG)  // commit() would say so, after all the work
+    return errorf(ErrorCode::io, "cannot create a file of this name: %s", std::strerror(errno));
 
   static std::atomic<unsigned> counter;
   OutputFile out;
   out.target_ = target;
   do {
-    const std::string name = stringf(".%s.%ld-%u.tmp", target.filename().c_str(),
+    const std::string name = stringf(".%s.%ld-%u.tmp", start_of_name(target).c_str(),
                                      static_cast<long>(::getpid()), counter.fetch_add(1));
     out.temporary_ = folder_of(target) / name;
     if (out.temporary_.native().size() >= PATH_MAX)
