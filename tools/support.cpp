@@ -10,6 +10,7 @@
 #include <cctype>
 #include <cerrno>
 #include <cstdarg>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -105,7 +106,8 @@ void reserve_standard_streams() {
 }
 
 int fail(const Error& error) {
-  std::fprintf(stderr, "tsq: %s\n", error.message().c_str());
+  // A path may hold anything, a line break too.
+  std::fprintf(stderr, "tsq: %s\n", printable(error.message(), SIZE_MAX).c_str());
   return exit_code(error.code());
 }
 
