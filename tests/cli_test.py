@@ -21,38 +21,15 @@ import tempfile
 import time
 import unittest
 
-TSQ = pathlib.Path(sys.argv[1]).resolve()
+from gguf_file import Gguf, STRING, U32
+from tsq_tool import (DAMAGED, FAILURE, INTERRUPTED, SUCCESS, TSQ, UNSUPPORTED, USAGE, finish, start,
+                      tsq)
+
 MODELS = pathlib.Path(sys.argv[2]).resolve()
 SOURCE = MODELS / "llama_rot128.ptq1_0.gguf"
 CONTEXT = 1024  # of every tiny model
 
-SUCCESS, FAILURE, USAGE, DAMAGED, UNSUPPORTED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 COMMANDS = ["run", "convert", "inspect", "verify", "perplexity"]
-
-
-class Finished:
-    """A process that has ended."""
-
-    def __init__(self, code, out, err):
-        self.code, self.out_bytes, self.err = code, out, err.decode()
-        self.out = (out or b"").decode()  # the tool never prints half a character
-
-
-def start(*arguments, **options):
-    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
-               "stderr": subprocess.PIPE, **options}
-    return subprocess.Popen([TSQ, *map(str, arguments)], **options)
-
-
-def finish(process, text=None):
-    out, err = process.communicate(text, timeout=120)
-    return Finished(process.returncode, out, err)
-
-
-def tsq(*arguments, stdin=None, cwd=None):
-    if stdin is None:
-        return finish(start(*arguments, cwd=cwd))
-    return finish(start(*arguments, stdin=subprocess.PIPE, cwd=cwd), stdin.encode())
 
 
 def on_terminal(*arguments, env=None):
@@ -431,20 +408,12 @@ class Convert(CliTest):
 
 
 def gguf_of(tensors):
-    """A model without a graph: tensors of (name, type, dims, bytes), a multiple of 32 bytes each."""
-    def text(value):
-        return struct.pack("<Q", len(value)) + value.encode()
-
-    entries = [text("general.architecture") + struct.pack("<I", 8) + text("none"),
-               text("none.embedding_length") + struct.pack("<II", 4, 64),
-               text("none.block_count") + struct.pack("<II", 4, 1)]
-    content = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(entries)) + b"".join(entries)
-    offset = 0
-    for name, kind, dims, data in tensors:
-        content += text(name) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, kind, offset)
-        offset += len(data)
-    content += bytes(-len(content) % 32)
-    return content + b"".join(data for *_, data in tensors)
+    """A model without a graph, of tensors of (name, type, dims, bytes)."""
+    model = Gguf().set("general.architecture", STRING, "none")
+    model.set("none.embedding_length", U32, 64).set("none.block_count", U32, 1)
+    for tensor in tensors:
+        model.add(*tensor)
+    return model.build()
 
 
 def write_big_gguf(path):
