@@ -63,6 +63,19 @@ TEST(SentencePiece, TokensOfTheOriginal) {
   }
 }
 
+TEST(SentencePiece, EveryUnicodeBlock) {
+  const OpenedTokenizer opened(sentencepiece_vocabulary(true));
+  const auto entries = read_json("blocks.json")["entries"];
+  ASSERT_GE(entries.size(), 300u);
+  for (const auto& entry : entries) {
+    SCOPED_TRACE(entry["block"]);
+    const auto text = entry["text"].get<std::string>();
+    const auto ids = entry["sentencepiece"].get<Tokens>();
+    EXPECT_EQ(encode(opened.tokenizer, text), ids);
+    EXPECT_EQ(opened.tokenizer.decode(ids, {.strip_space_prefix = true}), text);
+  }
+}
+
 // The definition: of all neighbours whose text is a token, merge those of the highest score, the
 // leftmost of equals.
 Tokens merged_by_definition(const TokenizerView& view, std::string_view text) {

@@ -65,6 +65,26 @@ TEST_P(GoldenTest, TokensOfHuggingFace) {
   }
 }
 
+TEST_P(GoldenTest, EveryUnicodeBlock) {
+  Vocabulary v = trained_vocabulary(GetParam().kind);
+  const OpenedTokenizer opened(v);
+  v.nfc = true;
+  const OpenedTokenizer normalising(v);
+  const std::string name = GetParam().name;
+  const auto entries = read_json("blocks.json")["entries"];
+  ASSERT_GE(entries.size(), 300u);
+  for (const auto& entry : entries) {
+    SCOPED_TRACE(entry["block"]);
+    const auto text = entry["text"].get<std::string>();
+    const auto ids = entry[entry.contains(name) ? name : "ids"].get<Tokens>();
+    EXPECT_EQ(encode(opened.tokenizer, text), ids);
+    EXPECT_EQ(opened.tokenizer.decode(ids), text);
+    if (entry.contains("nfc") && entry["nfc"].contains(name)) {
+      EXPECT_EQ(encode(normalising.tokenizer, text), entry["nfc"][name].get<Tokens>());
+    }
+  }
+}
+
 TEST_P(GoldenTest, TokensAfterNfc) {
   Vocabulary v = trained_vocabulary(GetParam().kind);
   v.nfc = true;

@@ -11,12 +11,11 @@ import subprocess
 import sys
 import unicodedata
 
-import sentencepiece
 import tiktoken
 from gguf import GGUFReader
-from sentencepiece import sentencepiece_model_pb2
 from tokenizers.normalizers import NFC
 
+import sentencepiece_model
 from make_tokenizer_goldens import byte_characters
 from tokenizer_texts import TEXTS
 from tokenizers_hf import LLAMA_BPE, build
@@ -54,17 +53,6 @@ def llama_3_of_tiktoken(tokens):
     return tiktoken.Encoding("llama3", pat_str=LLAMA_BPE, mergeable_ranks=ranks, special_tokens={})
 
 
-def llama_2_of_sentencepiece(tokens, scores, types):
-    proto = sentencepiece_model_pb2.ModelProto()
-    proto.trainer_spec.model_type = proto.trainer_spec.BPE
-    proto.trainer_spec.byte_fallback = True
-    proto.normalizer_spec.name = "identity"
-    proto.normalizer_spec.remove_extra_whitespaces = False
-    for token, score, kind in zip(tokens, scores, types):
-        proto.pieces.add(piece=token, score=score, type=kind)
-    return sentencepiece.SentencePieceProcessor(model_proto=proto.SerializeToString())
-
-
 def main(folder, tool, english_path):
     inputs = texts(english_path)
     wrong = 0
@@ -77,7 +65,7 @@ def main(folder, tool, english_path):
         tokens, types = (fields[f"tokenizer.ggml.{k}"].contents() for k in ("tokens", "token_type"))
         if name == "llama-spm":
             scores = fields["tokenizer.ggml.scores"].contents()
-            model = llama_2_of_sentencepiece(tokens, scores, types)
+            model = sentencepiece_model.build(tokens, scores, types)
             wrong += report(name, inputs, found, model.encode(inputs))
             continue
         merges = fields["tokenizer.ggml.merges"].contents()
