@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/buffer.h"
+#include "check_tokenizer.h"
 #include "format/probes.h"
 #include "format/reader.h"
 #include "format/tokenizer_section.h"
@@ -17,6 +18,7 @@ namespace {
 
 using namespace tsq;
 using namespace tsq::format;
+using fuzz::read_every_byte;
 
 constexpr std::size_t kFileBytesAt = 64, kProbesEntryAt = 96 + 5 * 64, kDataAlignment = 65536;
 
@@ -41,14 +43,6 @@ Buffer<std::byte> whole_file(std::span<const std::byte> input) {
   return file;
 }
 
-volatile unsigned sink;  // so that reads are not optimised away
-
-void read_every_byte(std::span<const std::byte> bytes) {
-  unsigned sum = 0;
-  for (const std::byte byte : bytes) sum += std::to_integer<unsigned>(byte);
-  sink = sum;
-}
-
 void use_tensor(const File& file, const TensorRecord& tensor) {
   read_every_byte(file.body(tensor));
   read_every_byte(std::as_bytes(file.scales(tensor)));
@@ -62,21 +56,7 @@ void use_tokenizer(std::span<const std::byte> section, std::uint32_t vocab_size)
   const auto view = TokenizerView::parse(section, vocab_size);
   if (!view) return;
   (void)view->check();
-  for (std::uint32_t id = 0; id < view->size(); ++id) {
-    read_every_byte(std::as_bytes(std::span(view->token(id))));
-    const auto found = view->find(view->token(id));
-    if (found && *found >= view->size()) std::abort();
-    const auto merged = view->merge(id, (id + 1) % view->size());
-    if (merged && merged->result >= view->size()) std::abort();
-  }
-  for (const auto ids : {view->special_tokens(), view->end_tokens()}) {
-    for (const std::uint32_t id : ids) {
-      if (id >= view->size()) std::abort();
-    }
-  }
-  for (const std::uint32_t id : {view->bos(), view->eos(), view->unknown(), view->padding()}) {
-    if (id != kNoToken && id >= view->size()) std::abort();
-  }
+  fuzz::check_tokenizer(*view);
 }
 
 }  // namespace
