@@ -1,0 +1,253 @@
+#include "base/json.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <nlohmann/json.hpp>
+
+#include "base/errorf.h"
+
+namespace tsq {
+namespace {
+
+// nlohmann's lexer holds the token that it reads, and the white space before it, in memory.
+Result<void> check_tokens(std::string_view text, std::size_t limit) {
+  bool in_string = false;
+  std::size_t start = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (i - start > limit) {
+      return errorf(ErrorCode::unsupported,
+                    "JSON has a string, number or gap of more than %zu bytes at byte %zu", limit,
+                    start);
+    }
+    if (in_string && c == '\\') {
+      ++i;
+    } else if (c == '"') {
+      in_string = !in_string;
+      start = i + 1;
+    } else if (!in_string && std::string_view("{}[]:,").find(c) != std::string_view::npos) {
+      start = i + 1;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+// Receives nlohmann's events, whose parser keeps its stack on the heap, one bit a level.
+class JsonBuilder final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  JsonBuilder(JsonDocument& document, const JsonLimits& limits, std::size_t text_bytes)
+      : document_(document), limits_(limits) {
+    // Room that is never used costs no memory; growing would copy.
+    document_.nodes_.reserve(std::min(limits.values, text_bytes / 2 + 1));
+    document_.text_.reserve(text_bytes + 1);
+  }
+
+  bool null() override { return add(JsonKind::null) != nullptr; }
+  bool boolean(bool value) override {
+    JsonNode* const node = add(JsonKind::boolean);
+    if (node != nullptr) node->boolean = value;
+    return node != nullptr;
+  }
+  bool number_integer(std::int64_t value) override {
+    JsonNode* const node = add(JsonKind::negative);
+    if (node != nullptr) node->negative = value;
+    return node != nullptr;
+  }
+  bool number_unsigned(std::uint64_t value) override {
+    JsonNode* const node = add(JsonKind::natural);
+    if (node != nullptr) node->natural = value;
+    return node != nullptr;
+  }
+  bool number_float(double value, const std::string&) override {
+    JsonNode* const node = add(JsonKind::real);
+    if (node != nullptr) node->real = value;
+    return node != nullptr;
+  }
+  bool string(std::string& value) override { return add_text(value); }
+  bool binary(nlohmann::json::binary_t&) override { return false; }  // not in text
+  bool start_object(std::size_t) override { return open(JsonKind::object); }
+  bool start_array(std::size_t) override { return open(JsonKind::array); }
+  bool key(std::string& value) override {
+    is_key_ = true;
+    return add_text(value);
+  }
+  bool end_object() override { return check_keys(open_.back()) && close(); }
+  bool end_array() override { return close(); }
+
+  bool parse_error(std::size_t, const std::string&,
+                   const nlohmann::json::exception& error) override {
+    std::string_view what = error.what();  // "[json.exception.parse_error.101] parse error at ..."
+    const std::size_t id = what.find("] ");
+    if (id != std::string_view::npos) what.remove_prefix(id + 2);
+    error_ = errorf(ErrorCode::damaged, "not JSON: %s", printable(what, 240).c_str());
+    return false;
+  }
+
+  const std::optional<Error>& error() const { return error_; }
+
+ private:
+  JsonNode* add(JsonKind kind) {
+    auto& nodes = document_.nodes_;
+    if (nodes.size() >= limits_.values) {
+      error_ = errorf(ErrorCode::unsupported, "JSON has more than %zu values", limits_.values);
+      return nullptr;
+    }
+    if (!open_.empty() && !is_key_) ++nodes[open_.back()].children;
+    is_key_ = false;
+    JsonNode node = {};
+    node.kind = kind;
+    node.end = static_cast<std::uint32_t>(nodes.size() + 1);
+    nodes.push_back(node);
+    return &nodes.back();
+  }
+  bool add_text(const std::string& value) {
+    JsonNode* const node = add(JsonKind::string);
+    if (node == nullptr) return false;
+    node->text = {static_cast<std::uint32_t>(document_.text_.size()),
+                  static_cast<std::uint32_t>(value.size())};
+    document_.text_.insert(document_.text_.end(), value.begin(), value.end());
+    return true;
+  }
+  bool open(JsonKind kind) {
+    if (open_.size() >= limits_.depth) {
+      error_ = errorf(ErrorCode::unsupported, "JSON is nested deeper than %zu levels at value %zu",
+                      limits_.depth, document_.nodes_.size());
+      return false;
+    }
+    JsonNode* const node = add(kind);
+    if (node == nullptr) return false;
+    node->children = 0;
+    open_.push_back(node->end - 1);
+    return true;
+  }
+  bool close() {
+    document_.nodes_[open_.back()].end = static_cast<std::uint32_t>(document_.nodes_.size());
+    open_.pop_back();
+    return true;
+  }
+
+  bool check_keys(std::uint32_t object) {
+    const auto& nodes = document_.nodes_;
+    keys_.clear();
+    for (std::size_t at = object + 1; at < nodes.size(); at = nodes[at + 1].end) {
+      keys_.emplace_back(document_.text_.data() + nodes[at].text.offset, nodes[at].text.length);
+    }
+    std::sort(keys_.begin(), keys_.end());
+    const auto twice = std::adjacent_find(keys_.begin(), keys_.end());
+    if (twice == keys_.end()) return true;
+    error_ = errorf(ErrorCode::damaged, "JSON has the key '%s' twice in one object, expected once",
+                    printable(*twice).c_str());
+    return false;
+  }
+
+  JsonDocument& document_;
+  const JsonLimits& limits_;
+  std::vector<std::uint32_t> open_;
+  std::vector<std::string_view> keys_;
+  bool is_key_ = false;  // the next node
+  std::optional<Error> error_;
+};
+
+Result<JsonDocument> JsonDocument::parse(std::string_view text, const JsonLimits& limits) {
+  if (text.size() >= UINT32_MAX) {
+    return errorf(ErrorCode::unsupported, "JSON of %zu bytes, expected less than 4 GiB",
+                  text.size());
+  }
+  if (const auto usual = check_tokens(text, limits.token_bytes); !usual) return usual.error();
+  JsonDocument document;
+  JsonBuilder builder(document, limits, text.size());
+  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) {
+    return builder.error() ? *builder.error() : Error(ErrorCode::damaged, "not JSON");
+  }
+  return document;
+}
+
+std::optional<bool> Json::as_bool() const {
+  if (kind() != JsonKind::boolean) return std::nullopt;
+  return node().boolean;
+}
+
+std::optional<std::uint64_t> Json::as_u64() const {
+  if (kind() != JsonKind::natural) return std::nullopt;
+  return node().natural;
+}
+
+std::optional<double> Json::as_f64() const {
+  switch (kind()) {
+    case JsonKind::natural:
+      return static_cast<double>(node().natural);
+    case JsonKind::negative:
+      return static_cast<double>(node().negative);
+    case JsonKind::real:
+      return node().real;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<std::string_view> Json::as_string() const {
+  if (kind() != JsonKind::string) return std::nullopt;
+  return string();
+}
+
+std::size_t Json::size() const {
+  const bool has_children = kind() == JsonKind::array || kind() == JsonKind::object;
+  return has_children ? static_cast<std::size_t>(node().children) : 0;
+}
+
+Json::Iterator Json::begin() const {
+  return {{nodes_, text_, index_ + 1}, kind() == JsonKind::object};
+}
+Json::Iterator Json::end() const {
+  return {{nodes_, text_, node().end}, kind() == JsonKind::object};
+}
+
+std::optional<Json> Json::find(std::string_view key) const {
+  if (kind() != JsonKind::object) return std::nullopt;
+  for (const auto& [name, value] : *this) {
+    if (name == key) return value;
+  }
+  return std::nullopt;
+}
+
+Json::Child Json::Iterator::operator*() const {
+  if (!in_object_) return {{}, at_};
+  return {at_.string(), {at_.nodes_, at_.text_, at_.index_ + 1}};
+}
+
+Json::Iterator& Json::Iterator::operator++() {
+  at_.index_ = at_.nodes_[at_.index_ + (in_object_ ? 1 : 0)].end;
+  return *this;
+}
+
+const char* json_kind_name(JsonKind kind) {
+  switch (kind) {
+    case JsonKind::null:
+      return "null";
+    case JsonKind::boolean:
+      return "a boolean";
+    case JsonKind::natural:
+    case JsonKind::negative:
+    case JsonKind::real:
+      return "a number";
+    case JsonKind::string:
+      return "a string";
+    case JsonKind::array:
+      return "an array";
+    case JsonKind::object:
+      break;
+  }
+  return "an object";
+}
+
+std::string json_text(const Json& value) {
+  if (const auto flag = value.as_bool()) return *flag ? "true" : "false";
+  if (const auto number = value.as_u64()) return stringf("%" PRIu64, *number);
+  if (const auto number = value.as_f64()) return stringf("%.17g", *number);
+  if (const auto text = value.as_string()) return "'" + printable(*text) + "'";
+  return json_kind_name(value.kind());
+}
+
+}  // namespace tsq
