@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 #include "base/half.h"
 #include "import/checkpoint.h"
@@ -23,6 +24,8 @@ inline unsigned load_u8(const std::byte* bytes) { return std::to_integer<unsigne
 // none in their blocks.
 void decode_ternary_block(SourceType type, const std::byte* block, std::uint8_t* codes,
                           std::uint16_t* scales);
+// A row of packed_u8: the quarter of the rows that it lies in picks the bits of each byte.
+void decode_packed_row(std::span<const std::byte> bytes, unsigned quarter, std::uint8_t* codes);
 void decode_dense_block(SourceType type, const std::byte* block, float* values);
 
 }  // namespace tsq::importer

@@ -47,6 +47,7 @@ constexpr TypeInfo kTypes[] = {
     {SourceType::t2, "t2", {128, 34}, 128},  // a row's share of a row block
     {SourceType::t1, "t1", {640, 138}, 128},
     {SourceType::s34, "s34", {128, 22}, 128},
+    {SourceType::packed_u8, "U8 (packed ternary)", {128, 32}, 128},
 };
 
 constexpr const TypeInfo& info(SourceType type) { return kTypes[static_cast<std::size_t>(type)]; }
@@ -83,6 +84,13 @@ bool decode_row_of_block(const Tensor& tensor, format::Encoding encoding, std::u
 
 bool is_finite_f16(const std::byte* p) { return (load<std::uint16_t>(p) & 0x7c00u) != 0x7c00u; }
 
+// Where a row lies in the data.
+std::uint64_t stored_row(const Tensor& tensor, std::uint64_t row) {
+  if (tensor.head_rows == 0) return row;
+  const std::uint64_t in_head = row % tensor.head_rows;
+  return row - in_head + in_head / 2 + in_head % 2 * (tensor.head_rows / 2);
+}
+
 // The values of a type whose block is one number.
 bool is_finite_value(SourceType type, const std::byte* p) {
   if (type == SourceType::f32) return (load<std::uint32_t>(p) & 0x7f800000u) != 0x7f800000u;
@@ -114,9 +122,14 @@ std::uint64_t row_bytes(SourceType type, std::uint64_t cols) {
 }
 
 std::span<const std::byte> row_data(const Tensor& tensor, std::uint64_t row) {
-  const std::uint64_t bytes = row_bytes(tensor.type, tensor.cols());
+  std::uint64_t bytes = row_bytes(tensor.type, tensor.cols());
+  std::uint64_t stored = stored_row(tensor, row);
+  if (tensor.type == SourceType::packed_u8) {
+    bytes = tensor.cols();
+    stored %= tensor.rows() / 4;
+  }
   const std::uint64_t stride = tensor.row_stride != 0 ? tensor.row_stride : bytes;
-  return tensor.data.subspan(static_cast<std::size_t>(row * stride),
+  return tensor.data.subspan(static_cast<std::size_t>(stored * stride),
                              static_cast<std::size_t>(bytes));
 }
 
@@ -124,6 +137,7 @@ std::optional<float> row_scale(const Tensor& tensor, std::uint64_t row) {
   switch (tensor.type) {
     case SourceType::i2_s:
     case SourceType::i2_s_64:
+    case SourceType::packed_u8:
       return tensor.scale;
     case SourceType::iq1_bn:
       return load_f16(row_data(tensor, row).data());
@@ -145,8 +159,13 @@ bool decode_ternary_row(const Tensor& tensor, std::uint64_t row, std::uint8_t* c
   if (const auto scale = row_scale(tensor, row)) {
     std::fill_n(scales, cols / type.scale_group, f32_to_f16(*scale));
   }
-  for (std::size_t col = 0; col < cols; col += type.shape.weights, block += type.shape.bytes) {
-    decode_ternary_block(tensor.type, block, codes + col, scales + col / type.scale_group);
+  if (tensor.type == SourceType::packed_u8) {
+    const std::uint64_t quarter = stored_row(tensor, row) / (tensor.rows() / 4);
+    decode_packed_row(row_data(tensor, row), static_cast<unsigned>(quarter), codes);
+  } else {
+    for (std::size_t col = 0; col < cols; col += type.shape.weights, block += type.shape.bytes) {
+      decode_ternary_block(tensor.type, block, codes + col, scales + col / type.scale_group);
+    }
   }
   std::uint8_t both_bits = 0;
   for (std::size_t i = 0; i < cols; ++i) {

@@ -1,5 +1,5 @@
-// Blocks of the quantised types of GGUF: their sizes, and one row of a tensor to codes and scales
-// or to f32 values. Also those of .tsq files.
+// Blocks of the types of foreign files, and of .tsq files: their sizes, and one row of a tensor to
+// codes and scales or to f32 values.
 #pragma once
 
 #include <cstddef>
@@ -29,9 +29,11 @@ bool can_hold_plus_2(SourceType type);
 // block.
 std::uint64_t row_bytes(SourceType type, std::uint64_t cols);
 std::uint32_t row_header_bytes(SourceType type);
-std::span<const std::byte> row_data(const Tensor& tensor, std::uint64_t row);  // not of those three
+// Not of t2, t1 and s34; of packed_u8 the bytes that four rows share.
+std::span<const std::byte> row_data(const Tensor& tensor, std::uint64_t row);
 
-// The scale of a row whose blocks have none: of I2_S the tensor's, of IQ1_BN and IQ2_BN its own.
+// The scale of a row whose blocks have none: of I2_S and packed_u8 the tensor's, of IQ1_BN and
+// IQ2_BN its own.
 std::optional<float> row_scale(const Tensor& tensor, std::uint64_t row);
 
 // A row of a ternary type as codes (value = (code - 1) * scale) and one fp16 scale per

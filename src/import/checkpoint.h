@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,11 +13,14 @@
 #include <string_view>
 #include <vector>
 
+#include "base/mapped_file.h"
 #include "base/metadata.h"
 #include "format/file.h"
 #include "format/tokenizer_section.h"
 
 namespace tsq::importer {
+
+using Bytes = std::span<const std::byte>;
 
 enum class SourceType : std::uint8_t {
   f32,
@@ -45,6 +49,7 @@ enum class SourceType : std::uint8_t {
   t2,  // of a .tsq file, as FORMAT.md draws them
   t1,
   s34,
+  packed_u8,  // BitNet in safetensors: a byte holds one column of four rows
 };
 
 // What a file does not say about its bytes.
@@ -55,17 +60,22 @@ struct AssumedLayouts {
 
 // Rows follow each other without gaps; each is a whole number of the type's blocks, in IQ1_BN and
 // IQ2_BN behind a scale. Those of a .tsq file are padded, and of its ternary types 32 rows share a
-// block. The importer has checked that data holds exactly rows() rows.
+// block. Of packed_u8, row r lies in the byte row r mod R, R = rows() / 4, in bits 2 (r div R) and
+// 2 (r div R) + 1. The importer has checked that data holds exactly rows() rows.
 struct Tensor {
   std::string_view name;
   SourceType type = SourceType::f32;
   std::uint32_t n_dims = 0;
   std::array<std::uint64_t, 4> dims = {1, 1, 1, 1};  // dims[0] is the input side
   std::span<const std::byte> data;
-  float scale = 1;  // I2_S: of all weights, which have none in their blocks
+  float scale = 1;  // I2_S, packed_u8: of all weights, which have none in their blocks
   std::uint32_t rotation = format::kNoRotation;  // of the input side, index into the rotations
   std::uint64_t row_stride = 0;  // bytes from a row to the next, where that is not row_bytes
   std::uint32_t flags = 0;       // t2, t1, s34: of their record
+
+  // Not 0: the tensor's rows are heads of so many, in which row 2j + p lies in data as row
+  // j + p * head_rows / 2: stored for rotary positions on halves, used for those on pairs.
+  std::uint32_t head_rows = 0;
 
   std::uint64_t cols() const { return dims[0]; }
   std::uint64_t rows() const { return dims[1] * dims[2] * dims[3]; }
@@ -90,6 +100,13 @@ struct Checkpoint {
   std::optional<format::TokenProbe> token_probe;
 
   std::vector<std::string> warnings;
+};
+
+// The files stay mapped as long as the checkpoint that views them.
+struct OpenedCheckpoint {
+  std::vector<std::filesystem::path> paths;
+  std::vector<MappedFile> maps;
+  Checkpoint checkpoint;
 };
 
 }  // namespace tsq::importer

@@ -3,25 +3,14 @@
 
 #include <filesystem>
 #include <span>
-#include <vector>
 
-#include "base/mapped_file.h"
 #include "import/checkpoint.h"
 
 namespace tsq::importer {
 
-using Bytes = std::span<const std::byte>;
-
 // All parts of one checkpoint, in any order; a single file is one part. Whatever the bytes, the
 // answer is a checkpoint whose every span is readable, or an Error.
 Result<Checkpoint> parse_gguf(std::span<const Bytes> parts, const AssumedLayouts& assumed = {});
-
-// The files stay mapped as long as the checkpoint that views them.
-struct OpenedCheckpoint {
-  std::vector<std::filesystem::path> paths;
-  std::vector<MappedFile> maps;
-  Checkpoint checkpoint;
-};
 
 // One path: a file, or any part of a split one, whose other parts lie beside it under their usual
 // names (NAME-00001-of-00003.gguf). Several: exactly the parts.

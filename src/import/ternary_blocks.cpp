@@ -155,8 +155,15 @@ void decode_ternary_block(SourceType type, const std::byte* block, std::uint8_t*
       return decode_stq1_0(block, false, codes, scales);
     case SourceType::stq1_0_consecutive:
       return decode_stq1_0(block, true, codes, scales);
-    default:
+    default:  // packed_u8 has no blocks
       break;
+  }
+}
+
+void decode_packed_row(std::span<const std::byte> bytes, unsigned quarter, std::uint8_t* codes) {
+  for (std::size_t col = 0; col < bytes.size(); ++col) {
+    codes[col] =
+        static_cast<std::uint8_t>(std::to_integer<unsigned>(bytes[col]) >> 2 * quarter & 3);
   }
 }
 
