@@ -256,6 +256,28 @@ class Convert(CliTest):
         self.assert_succeeds(self.convert("--src", SOURCE, "--dst", target))
         self.assertEqual(target.read_bytes(), self.model.read_bytes())
 
+    def test_a_hugging_face_folder(self):
+        target = self.folder / "a.tsq"
+        done = self.assert_succeeds(self.convert(MODELS / "hf_llama", "-o", target))
+        self.assertRegex(done.out, r"(?m)^architecture +llama")
+        self.assertNotIn("no tokenizer", done.err)
+        whole = target.read_bytes()
+        shard = MODELS / "hf_llama" / "model-00002-of-00002.safetensors"
+        self.assert_succeeds(self.convert(shard, "-o", target))
+        self.assertEqual(target.read_bytes(), whole)
+
+    def test_a_folder_that_is_wrong_is_named_once(self):
+        source = self.folder / "model"
+        shutil.copytree(MODELS / "hf_qwen3", source)
+        (source / "config.json").write_text('{"model_type": "gpt2"}')
+        for path in (source, f"{source}/"):
+            self.assert_refuses(UNSUPPORTED, f"tsq: {path}: config.json: 'model_type' is 'gpt2'",
+                                "convert", path, "-o", self.folder / "a.tsq")
+        (source / "config.json").unlink()
+        for path in (source, f"{source}/"):
+            self.assert_refuses(FAILURE, f"tsq: {source}/config.json: is missing", "convert", path,
+                                "-o", self.folder / "a.tsq")
+
     def test_encodings(self):
         sizes = {}
         for encoding in ["auto", "t1", "t2"]:

@@ -64,7 +64,9 @@ Model open_model(const std::string& file, bool t2) {
 std::vector<std::string> all_models() {
   std::vector<std::string> files;
   for (const auto& entry : fs::directory_iterator(kModels)) {
-    if (entry.path().extension() == ".gguf") files.push_back(entry.path().filename().string());
+    if (entry.path().extension() == ".gguf" || entry.is_directory()) {
+      files.push_back(entry.path().filename().string());
+    }
   }
   std::ranges::sort(files);
   return files;

@@ -27,14 +27,14 @@ struct Golden {
 // The golden values that serve tests/data/models/<file>: of the part of its name before the dot.
 Golden read_golden(const std::string& file);
 
-// The .tsq made from tests/data/models/<file>, ternary weights as t2 or by the fixed rule: t1, or t2
-// where t1 cannot hold them.
+// The .tsq made from tests/data/models/<file> (or folder), ternary weights as t2 or by the fixed
+// rule: t1, or t2 where t1 cannot hold them.
 std::filesystem::path converted(const std::string& file, bool t2 = false);
 
 // The same, opened.
 Model open_model(const std::string& file, bool t2 = false);
 
-// Every .gguf of tests/data/models.
+// Every .gguf and every folder of tests/data/models.
 std::vector<std::string> all_models();
 
 // max |a - b| / max |b|: the error metric of every comparison of logits.

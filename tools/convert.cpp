@@ -45,7 +45,8 @@ Result<void> check_target(const Options& options) {
 // A message that names no file yet is about the source, or about writing the target.
 Error with_path(const Error& error, const fs::path& source, const fs::path& target) {
   for (const fs::path& path : {source, target})
-    if (error.message().starts_with(path.string() + ": ")) return error;
+    for (const std::string& start : {path.string() + ": ", (path / "").string()})
+      if (error.message().starts_with(start)) return error;
   return error.at((error.code() == ErrorCode::io ? target : source).string());
 }
 
@@ -141,11 +142,13 @@ void add_convert(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<Options>();
   Options& o = *options;
   CLI::App* command = app.add_subcommand(
-      "convert", "Make a .tsq file of a GGUF or of another .tsq, without losing a value");
+      "convert",
+      "Make a .tsq file of a GGUF, a Hugging Face folder or another .tsq, without losing a value");
   command
       ->add_option("SRC", o.sources,
-                   "a GGUF file, the parts of a split one, or a .tsq file (also --src)")
-      ->type_name("FILE");
+                   "a GGUF file, the parts of a split one, a folder with config.json and "
+                   "safetensors, or a .tsq file (also --src)")
+      ->type_name("PATH");
   command->add_option("--src", o.named_sources)->group("");
   command->add_option("-o,--output,--dst", o.target, "the .tsq file to write; required")
       ->required()

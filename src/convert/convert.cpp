@@ -13,8 +13,7 @@
 #include "format/probes.h"
 #include "format/reader.h"
 #include "import/blocks.h"
-#include "import/gguf.h"
-#include "import/tsq_file.h"
+#include "import/open.h"
 
 namespace tsq::convert {
 namespace {
@@ -135,18 +134,6 @@ Result<void> check_target(std::span<const std::filesystem::path> sources,
   return {};
 }
 
-Result<importer::OpenedCheckpoint> open(std::span<const std::filesystem::path> sources,
-                                        const importer::AssumedLayouts& layouts) {
-  const auto tsq = std::ranges::find_if(
-      sources, [](const std::filesystem::path& path) { return importer::is_tsq(path); });
-  if (tsq == sources.end()) return importer::open_gguf(sources, layouts);
-  if (sources.size() == 1) return importer::open_tsq(*tsq);
-  return errorf(ErrorCode::invalid_argument,
-                "%zu sources were given, but this is a .tsq file, which is a whole model",
-                sources.size())
-      .at(tsq->string());
-}
-
 }  // namespace
 
 Result<Summary> convert_checkpoint(const importer::Checkpoint& checkpoint,
@@ -162,7 +149,7 @@ Result<Summary> convert_checkpoint(const importer::Checkpoint& checkpoint,
 Result<Summary> convert(std::span<const std::filesystem::path> sources,
                         const std::filesystem::path& target, const ConvertOptions& options) {
   if (const auto other = check_target(sources, target); !other) return other.error();
-  const auto opened = open(sources, options.layouts);
+  const auto opened = importer::open(sources, options.layouts);
   if (!opened) return opened.error();
   if (const auto other = check_target(opened->paths, target); !other) return other.error();
   return convert_checkpoint(opened->checkpoint, target, options);

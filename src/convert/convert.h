@@ -47,9 +47,9 @@ struct ConvertOptions {
   std::function<bool(const Progress&)> progress;
 };
 
-// sources: a GGUF file, or any part, or all parts, of a split one; or one .tsq file. The target
-// appears whole, checked and with its probes, or not at all. invalid_argument: the target is one of
-// the sources.
+// sources: what importer::open() takes: a GGUF, whole or split, a Hugging Face folder, or a .tsq
+// file. The target appears whole, checked and with its probes, or not at all. invalid_argument: the
+// target is one of the sources.
 Result<Summary> convert(std::span<const std::filesystem::path> sources,
                         const std::filesystem::path& target, const ConvertOptions& options = {});
 

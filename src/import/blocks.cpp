@@ -105,7 +105,9 @@ const char* source_type_name(SourceType type) { return info(type).name; }
 bool is_ternary(SourceType type) { return info(type).scale_group != 0; }
 std::uint32_t scale_group(SourceType type) { return info(type).scale_group; }
 format::ScaleKind scale_kind(SourceType type) {
-  if (type == SourceType::i2_s || type == SourceType::i2_s_64) return format::ScaleKind::per_tensor;
+  if (type == SourceType::i2_s || type == SourceType::i2_s_64 || type == SourceType::packed_u8) {
+    return format::ScaleKind::per_tensor;
+  }
   return info(type).row_header != 0 ? format::ScaleKind::per_row : format::ScaleKind::per_group;
 }
 bool can_hold_plus_2(SourceType type) { return info(type).plus_2; }

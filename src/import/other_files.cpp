@@ -27,14 +27,6 @@ bool is_html(std::string_view text) {
          starts_with_ignoring_case(text, "<html");
 }
 
-// u64 length of a JSON header, then the header.
-bool is_safetensors(std::span<const std::byte> bytes) {
-  ByteReader in(bytes);
-  const auto header_bytes = in.read<std::uint64_t>();
-  const auto first = in.read<char>();
-  return in.ok() && first == '{' && header_bytes <= bytes.size() - 8;
-}
-
 bool is_old_ggml(std::string_view magic) {
   for (const char* old : {"ggml", "lmgg", "fmgg", "tjgg", "algg"}) {
     if (magic == old) return true;
@@ -42,7 +34,19 @@ bool is_old_ggml(std::string_view magic) {
   return false;
 }
 
+// What torch.save writes: a zip file, or before that a bare pickle.
+bool is_pytorch(std::string_view start) {
+  return start.starts_with("PK\3\4") || start.starts_with("\x80\2");
+}
+
 }  // namespace
+
+bool is_safetensors(std::span<const std::byte> bytes) {
+  ByteReader in(bytes);
+  const auto header_bytes = in.read<std::uint64_t>();
+  const auto first = in.read<char>();
+  return in.ok() && first == '{' && header_bytes <= bytes.size() - 8;
+}
 
 Error not_gguf(std::span<const std::byte> bytes) {
   const std::string_view start(reinterpret_cast<const char*>(bytes.data()),
@@ -60,6 +64,11 @@ Error not_gguf(std::span<const std::byte> bytes) {
   }
   if (is_safetensors(bytes)) {
     return {ErrorCode::unsupported, "this is a safetensors file, expected GGUF"};
+  }
+  if (is_pytorch(start)) {
+    return {ErrorCode::unsupported,
+            "this is a PyTorch file (or another zip), whose pickles can run code and are not read: "
+            "expected GGUF, or a folder with config.json and safetensors"};
   }
   if (is_old_ggml(start.substr(0, 4))) {
     return {ErrorCode::unsupported, "this is a GGML file from before GGUF, expected GGUF"};

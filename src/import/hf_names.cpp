@@ -1,0 +1,95 @@
+#include "import/hf_names.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+
+namespace tsq::importer {
+namespace {
+
+constexpr HfName kOuter[] = {
+    {"model.embed_tokens.weight", "token_embd.weight"},
+    {"model.norm.weight", "output_norm.weight"},
+    {"lm_head.weight", "output.weight"},
+};
+
+constexpr HfName kQwen3[] = {
+    {"input_layernorm.weight", "attn_norm.weight"},
+    {"self_attn.q_proj.weight", "attn_q.weight"},
+    {"self_attn.k_proj.weight", "attn_k.weight"},
+    {"self_attn.v_proj.weight", "attn_v.weight"},
+    {"self_attn.o_proj.weight", "attn_output.weight"},
+    {"post_attention_layernorm.weight", "ffn_norm.weight"},
+    {"mlp.gate_proj.weight", "ffn_gate.weight"},
+    {"mlp.up_proj.weight", "ffn_up.weight"},
+    {"mlp.down_proj.weight", "ffn_down.weight"},
+    {"self_attn.q_norm.weight", "attn_q_norm.weight"},
+    {"self_attn.k_norm.weight", "attn_k_norm.weight"},
+};
+constexpr auto kLlama = std::span(kQwen3).first<9>();  // no norms of q and k
+
+constexpr HfFamily kFamilies[] = {
+    {.model_type = "llama",
+     .class_name = "LlamaForCausalLM",
+     .architecture = "llama",
+     .activation = "silu",
+     .pairs = true,
+     .rope_freqs = true,
+     .kv_heads_default = true,
+     .in_layer = kLlama},
+    {.model_type = "mistral",
+     .class_name = "MistralForCausalLM",
+     .architecture = "llama",
+     .activation = "silu",
+     .pairs = true,
+     .rope_freqs = true,
+     .in_layer = kLlama},
+    {.model_type = "qwen3",
+     .class_name = "Qwen3ForCausalLM",
+     .architecture = "qwen3",
+     .activation = "silu",
+     .in_layer = kQwen3},
+};
+
+std::optional<std::string_view> find_name(std::span<const HfName> names, std::string_view name) {
+  const auto found = std::ranges::find(names, name, &HfName::name);
+  if (found == names.end()) return std::nullopt;
+  return found->gguf;
+}
+
+}  // namespace
+
+const HfFamily* find_family(std::string_view model_type) {
+  const auto* const found = std::ranges::find(kFamilies, model_type, &HfFamily::model_type);
+  return found == std::end(kFamilies) ? nullptr : found;
+}
+
+std::string family_names() {
+  std::string names;
+  for (const HfFamily& family : kFamilies) {
+    if (!names.empty()) names += ' ';
+    names += family.model_type;
+  }
+  return names;
+}
+
+std::optional<std::string> gguf_name(const HfFamily& family, std::uint64_t n_layers,
+                                     std::string_view name) {
+  if (const auto outer = find_name(kOuter, name)) return std::string(*outer);
+  constexpr std::string_view kLayers = "model.layers.";
+  if (!name.starts_with(kLayers)) return std::nullopt;
+  name.remove_prefix(kLayers.size());
+  std::uint64_t layer = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), layer);
+  const auto digits = static_cast<std::size_t>(end - name.data());
+  const std::string number(name.substr(0, digits));
+  if (error != std::errc() || layer >= n_layers || number != std::to_string(layer) ||
+      !name.substr(digits).starts_with('.')) {
+    return std::nullopt;
+  }
+  const auto inner = find_name(family.in_layer, name.substr(digits + 1));
+  if (!inner) return std::nullopt;
+  return "blk." + number + '.' + std::string(*inner);
+}
+
+}  // namespace tsq::importer
