@@ -260,7 +260,7 @@ TEST(HfTokenizerTest, WithoutATokenizerWhereTsqHasNone) {
     EXPECT_EQ(checkpoint.metadata.find("tokenizer.ggml.model"), nullptr);
   }
   HfFolder folder;
-  EXPECT_EQ(folder.sound().no_vocabulary, "tokenizer.json: there is no tokenizer.json");
+  EXPECT_EQ(folder.sound().no_vocabulary, "there is no tokenizer.json");
   json other = byte_level("qwen2");
   json& regex = other["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"];
   regex = regex.get<std::string>() + "|x";

@@ -73,7 +73,7 @@ Result<void> add_tokenizer(const HfFiles& files, const Json& config, MetadataBui
   if (!tokenizer) return tokenizer.error();
   if (const auto finished = keys.finish(checkpoint); !finished) return finished;
   if (!tokenizer->unsupported.empty()) {
-    checkpoint.no_vocabulary = "tokenizer.json: " + tokenizer->unsupported;
+    checkpoint.no_vocabulary = (files.tokenizer ? "tokenizer.json: " : "") + tokenizer->unsupported;
     return {};
   }
   if (const auto read = read_vocabulary(checkpoint); !read) {
