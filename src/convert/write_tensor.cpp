@@ -4,6 +4,7 @@
 #include <cinttypes>
 #include <vector>
 
+#include "base/buffer.h"
 #include "base/errorf.h"
 #include "convert/dense_row.h"
 #include "convert/ternary_values.h"
@@ -86,8 +87,6 @@ class BlockPacker {
   Outcome pack(std::uint64_t block, std::byte* body) {
     const std::uint64_t first = block * format::kRowBlock;
     const std::uint64_t n = std::min<std::uint64_t>(format::kRowBlock, tensor_.rows() - first);
-    std::fill(codes_.begin(), codes_.end(), 1);
-    std::fill(scales_.begin(), scales_.end(), 0);
     Outcome outcome;
     for (std::uint64_t i = 0; i < n; ++i) {
       std::uint8_t* codes = codes_.data() + i * padded_;
@@ -95,11 +94,14 @@ class BlockPacker {
       outcome.fault = decode(outcome.row, codes, scales_.data() + i * scales_of_row_);
       if (outcome.fault != Fault::none) return outcome;
       outcome.zeros += static_cast<std::uint64_t>(std::count(codes, codes + cols_, 1));
+      std::fill(codes + cols_, codes + padded_, 1);
     }
+    std::ranges::fill(codes_.span().subspan(n * padded_), 1);
+    std::ranges::fill(scales_.span().subspan(n * scales_of_row_), 0);
     format::pack_row_block(shape_, codes_.data(), scales_.data(), body);
     const bool sound =
         format::unpack_row_block(shape_, body, unpacked_codes_.data(), unpacked_scales_.data());
-    if (!sound || !same_codes(n) || scales_ != unpacked_scales_) {
+    if (!sound || !same_codes(n) || !std::ranges::equal(scales_.span(), unpacked_scales_.span())) {
       outcome.fault = Fault::not_lossless;
     }
     return outcome;
@@ -134,8 +136,10 @@ class BlockPacker {
   format::Shape shape_;
   std::size_t cols_, padded_;
   std::size_t scales_of_row_;  // in lines of the body
-  std::vector<std::uint8_t> codes_, unpacked_codes_;
-  std::vector<std::uint16_t> row_scales_, scales_, unpacked_scales_;
+  // Of a block. They take memory where they are written: a row that is refused costs no more.
+  Buffer<std::uint8_t> codes_, unpacked_codes_;
+  std::vector<std::uint16_t> row_scales_;
+  Buffer<std::uint16_t> scales_, unpacked_scales_;
 };
 
 constexpr const char* kOrQ4 = "; --dense q4 keeps its values, at 4.5 bits a weight";
@@ -188,7 +192,8 @@ Result<void> write_ternary(format::Writer& writer, const importer::Tensor& tenso
       std::min(n_blocks, std::max<std::uint64_t>(kChunkBytes / block_bytes, threads));
 
   std::vector<BlockPacker> packers;
-  for (std::size_t t = 0; t < threads; ++t) packers.emplace_back(tensor, record);
+  for (std::size_t t = 0; t < std::min<std::uint64_t>(threads, blocks_at_once); ++t)
+    packers.emplace_back(tensor, record);
   std::vector<std::byte> chunk(static_cast<std::size_t>(blocks_at_once * block_bytes));
   std::vector<Outcome> outcomes(static_cast<std::size_t>(blocks_at_once));
   std::uint64_t zeros = 0;

@@ -128,6 +128,14 @@ class GgufFields(HostileTest):
     def test_what_a_model_needs(self):
         self.check(GGUF_MODELS, ("convert",))
 
+    def test_code_3_in_a_row_of_a_million_inputs(self):
+        """A row is judged before room is made for the 32 of its block."""
+        g = tiny()
+        cols = 2**20
+        g.tensor("codes").update(dims=[cols, 1], data=b"\0\x38" + b"\xff" * 32 + bytes(
+            34 * (cols // 128 - 1)))
+        self.expect("convert", self.file("wide.gguf", g.build()), UNSUPPORTED, "code 3")
+
 
 def ggml(name, kind, value):
     return key("tokenizer.ggml." + name, kind, value)
