@@ -28,7 +28,7 @@ NOT_THERE = [  # what, the path in the folder, how it is made, exit, message: as
     ("missing", "absent", None, FAILURE, "no such file"),
     ("in a missing folder", "absent/model", None, FAILURE, "no such file"),
     ("below a file", "file/model", below_a_file, FAILURE, "not a directory"),
-    ("a folder", "folder", pathlib.Path.mkdir, FAILURE, "is a folder"),
+    ("a folder", "folder", pathlib.Path.mkdir, FAILURE, "is a folder|config.json: is missing"),
     ("a dangling link", "link", dangling, FAILURE, "no such file"),
     ("a link to itself", "loop", loop, FAILURE, "too many levels"),
     ("a named pipe", "pipe", fifo, FAILURE, "not a regular file"),
