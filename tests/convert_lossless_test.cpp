@@ -39,7 +39,7 @@ void expect_same_codes(const importer::Tensor& tensor, const format::File& file)
   const std::size_t cols = tensor.cols(), padded = format::padded_cols(record.encoding, cols);
   const std::size_t lines = format::scale_lines(record.shape());
   const std::size_t in_lines = padded / format::kGroup * lines;  // scales of a row
-  const std::size_t group = importer::scale_group(tensor.type);
+  const std::size_t group = importer::scale_group(tensor);
   const std::uint64_t block_bytes = format::row_block_bytes(record.shape());
   std::vector<std::uint8_t> expected(cols), codes(format::kRowBlock * padded);
   std::vector<std::uint16_t> expected_scales(cols / group), scales(format::kRowBlock * in_lines);

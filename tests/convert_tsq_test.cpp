@@ -45,9 +45,9 @@ class Reconvert : public ConvertTest {
     return path;
   }
   void expect_refused(const fs::path& source, const fs::path& target, ErrorCode code,
-                      const std::string& message) {
+                      const std::string& message, const ConvertOptions& options = {}) {
     const fs::path sources[] = {source};
-    const auto summary = convert::convert(sources, target);
+    const auto summary = convert::convert(sources, target, options);
     ASSERT_FALSE(summary);
     EXPECT_EQ(summary.error().code(), code);
     EXPECT_NE(summary.error().message().find(message), std::string::npos)
@@ -74,7 +74,8 @@ TEST_P(ReconvertedFiles, AreTheFilesThatTheSourceGives) {
 INSTANTIATE_TEST_SUITE_P(Some, ReconvertedFiles,
                          testing::Values("qwen3_rot64.ptq1_0.gguf", "llama_rot128.pq2_0.gguf",
                                          "qwen3_rot128_wide.ptq1_0.gguf", "llama_tq.tq1_0.gguf",
-                                         "qwen3_q4.gguf", "llama_rope_freqs.gguf"),
+                                         "qwen3_q4.gguf", "llama_rope_freqs.gguf",
+                                         "llama_tensor_scale.i2_s.gguf"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::replace(name.begin(), name.end(), '.', '_');
@@ -188,6 +189,117 @@ TEST_F(Reconvert, S34FromAndTo) {
   EXPECT_TRUE(bytes_of(made(s34, "s34-t2.tsq", with(TernaryEncoding::t2))) == t2);
   EXPECT_TRUE(bytes_of(made(folder_.path() / "t1.tsq", "t1-s34.tsq")) == bytes_of(s34));
   EXPECT_TRUE(bytes_of(made(folder_.path() / "t2.tsq", "t2-s34.tsq")) == bytes_of(s34));
+}
+
+// ---- scales and activations ----
+
+// n times what head(random) gives and n_bytes of body(random).
+template <class Head, class Body>
+std::vector<std::byte> blocks(std::size_t n, std::size_t n_bytes, Head head, Body body) {
+  Random random(4);
+  ByteWriter out;
+  for (std::size_t i = 0; i < n; ++i) {
+    out.write(head(random));
+    for (std::size_t k = 0; k < n_bytes; ++k) out.write(body(random));
+  }
+  return out.take();
+}
+
+std::uint8_t any_codes(Random& random) { return static_cast<std::uint8_t>(random.codes()); }
+// One 0 in four codes, which IQ2_BN has 16 apart.
+std::uint8_t quad_of_s34(Random& random) {
+  constexpr std::uint8_t kQuads[] = {0xa4, 0x86, 0x18, 0x42};
+  return kQuads[random.below(4)];
+}
+std::uint16_t f16_scale(Random& random) { return random.scale(); }
+float f32_scale(Random& random) {  // seldom an fp16 number
+  return 0.001f * static_cast<float>(random.below(10000)) - 5;
+}
+
+// Scales of rows and of a tensor; rows that end within a group, and that fill no block.
+GgufBuilder model_of_scales(const std::string& architecture) {
+  auto file = small_model();
+  file.set("general.architecture", gguf::text(architecture));
+  file.set(architecture + ".embedding_length", gguf::u32(128));
+  file.set(architecture + ".block_count", gguf::u32(1));
+  file.add("rows", gguf::kIQ2_BN, {192, 33}, blocks(33, 48, f32_scale, any_codes));
+  file.add("quads", gguf::kIQ2_BN, {192, 33}, blocks(33, 48, f32_scale, quad_of_s34));
+  auto one = blocks(33 * 96, 0, any_codes, any_codes);
+  const auto scale = gguf::f32_bytes({0.037109f, 0, 0, 0, 0, 0, 0, 0});
+  one.insert(one.end(), scale.begin(), scale.end());
+  file.add("one", gguf::kI2_S, {384, 33}, std::move(one));
+  return file;
+}
+
+TEST_F(Reconvert, ScalesOfRowsAndTensorsAreKept) {
+  const auto file = model_of_scales("llama");
+  const fs::path first = made(file, "first.tsq");
+  const fs::path t1 = made(file, "t1.tsq", with(TernaryEncoding::t1));
+  const fs::path t2 = made(file, "t2.tsq", with(TernaryEncoding::t2));
+  const auto opened = open_sound(first);
+  EXPECT_EQ(opened.file.find("rows")->scale_kind, format::ScaleKind::per_row);
+  EXPECT_EQ(opened.file.find("quads")->scale_kind, format::ScaleKind::per_row);
+  EXPECT_EQ(opened.file.find("quads")->encoding, Encoding::s34);
+  EXPECT_EQ(opened.file.find("one")->scale_kind, format::ScaleKind::per_tensor);
+  for (const fs::path& source : {first, t1, t2}) {
+    SCOPED_TRACE(source.filename());
+    EXPECT_TRUE(bytes_of(made(source, "to.tsq")) == bytes_of(first));
+    EXPECT_TRUE(bytes_of(made(source, "to.tsq", with(TernaryEncoding::t1))) == bytes_of(t1));
+    EXPECT_TRUE(bytes_of(made(source, "to.tsq", with(TernaryEncoding::t2))) == bytes_of(t2));
+  }
+}
+
+// What a file says of its activations holds, whatever its architecture has by itself.
+TEST_F(Reconvert, ActivationsOfEachTensorAreKept) {
+  for (const char* const architecture : {"llama", "bitnet"}) {
+    SCOPED_TRACE(architecture);
+    const fs::path source = made(model_of_scales(architecture), "source.tsq");
+    format::Bytes bytes = format::read_file(source);
+    const auto quant_of = [](const format::TensorRecord& tensor) {
+      return !format::is_ternary(tensor.encoding) ? format::ActivationQuant::none
+             : tensor.name == "rows"              ? format::ActivationQuant::per_token
+                                                  : format::ActivationQuant::per_group;
+    };
+    const auto first = open_sound(source);
+    for (std::size_t i = 0; i < first.file.tensors().size(); ++i) {
+      format::put(bytes, format::record_at(bytes, i, 60), quant_of(first.file.tensors()[i]));
+    }
+    bytes.data()[72] |= std::byte{1 << 4};
+    format::sign(bytes);
+    const fs::path mixed = folder_.path() / "mixed.tsq";
+    format::write_bytes(mixed, bytes.span());
+
+    const fs::path t2 = made(mixed, "t2.tsq", with(TernaryEncoding::t2));
+    const auto converted = open_sound(t2);
+    for (const format::TensorRecord& tensor : converted.file.tensors()) {
+      EXPECT_EQ(tensor.activation_quant, quant_of(tensor)) << tensor.name;
+    }
+    EXPECT_TRUE(bytes_of(made(t2, "from t2.tsq")) == bytes_of(mixed));
+    EXPECT_TRUE(bytes_of(made(mixed, "again.tsq")) == bytes_of(mixed));
+  }
+}
+
+TEST_F(Reconvert, HalfGroupsAreKept) {
+  auto file = small_model();
+  file.add("narrow", gguf::kQ2_0, {192, 33}, blocks(33 * 3, 16, f16_scale, any_codes));
+  file.add("wide", gguf::kQ2_0, {768, 40}, blocks(40 * 12, 16, f16_scale, any_codes));
+  const fs::path first = made(file, "first.tsq");
+  const auto opened = open_sound(first);
+  for (const char* const name : {"narrow", "wide"}) {
+    EXPECT_EQ(opened.file.find(name)->flags, format::kFlagHalfGroups) << name;
+  }
+  const std::string t2 = bytes_of(made(file, "t2.tsq", with(TernaryEncoding::t2)));
+  const fs::path first_t2 = made(first, "first-t2.tsq", with(TernaryEncoding::t2));
+  EXPECT_TRUE(bytes_of(first_t2) == t2);
+  EXPECT_TRUE(bytes_of(made(first_t2, "first-t2-first.tsq")) == bytes_of(first));
+  EXPECT_TRUE(bytes_of(made(first, "first-first.tsq")) == bytes_of(first));
+
+  expect_refused(first, target(), ErrorCode::unsupported,
+                 "'narrow': row 0 has two scales in a group of 128", with(TernaryEncoding::t1));
+  ConvertOptions t1_or_q4 = with(TernaryEncoding::t1);
+  t1_or_q4.dense = convert::DenseEncoding::q4;
+  const std::string q4 = bytes_of(made(file, "q4.tsq", t1_or_q4));
+  EXPECT_TRUE(bytes_of(made(first, "first-q4.tsq", t1_or_q4)) == q4);
 }
 
 // ---- dense ----

@@ -66,7 +66,7 @@ struct Decoded {
 };
 Decoded decode(const importer::Tensor& tensor) {
   std::vector<std::uint8_t> codes(tensor.cols());
-  std::vector<std::uint16_t> scales(tensor.cols() / importer::scale_group(tensor.type));
+  std::vector<std::uint16_t> scales(tensor.cols() / importer::scale_group(tensor));
   const bool ternary = importer::decode_ternary_row(tensor, 0, codes.data(), scales.data());
   std::string text;
   for (const std::uint8_t code : codes) text += static_cast<char>('0' + code);

@@ -50,7 +50,7 @@ Choice choose_dense(const importer::Tensor& tensor, DenseEncoding dense) {
 
 bool holds_code_3(const importer::Tensor& tensor) {
   std::vector<std::uint8_t> codes(static_cast<std::size_t>(tensor.cols()));
-  std::vector<std::uint16_t> scales(scale_count(tensor));
+  std::vector<std::uint16_t> scales(importer::scales_a_row(tensor));
   for (std::uint64_t row = 0; row < tensor.rows(); ++row) {
     if (!importer::decode_ternary_row(tensor, row, codes.data(), scales.data())) return true;
   }
@@ -59,12 +59,12 @@ bool holds_code_3(const importer::Tensor& tensor) {
 
 // Whether the halves of some group of 128 have scales of their own.
 bool has_half_groups(const importer::Tensor& tensor) {
-  if (importer::scale_group(tensor.type) == format::kGroup ||
-      importer::scale_kind(tensor.type) != format::ScaleKind::per_group) {
+  if (importer::scale_group(tensor) == format::kGroup ||
+      importer::scale_kind(tensor) != format::ScaleKind::per_group) {
     return false;
   }
   std::vector<std::uint8_t> codes(static_cast<std::size_t>(tensor.cols()));
-  std::vector<std::uint16_t> scales(scale_count(tensor));
+  std::vector<std::uint16_t> scales(importer::scales_a_row(tensor));
   for (std::uint64_t row = 0; row < tensor.rows(); ++row) {
     importer::decode_ternary_row(tensor, row, codes.data(), scales.data());
     for (std::size_t i = 1; i < scales.size(); i += 2) {
@@ -98,7 +98,7 @@ std::optional<std::uint32_t> s34_unit(const importer::Tensor& tensor) {
   if (tensor.type == SourceType::stq1_0_consecutive) return 0;
   if (tensor.type == SourceType::s34) return tensor.flags;
   std::vector<std::uint8_t> codes(static_cast<std::size_t>(tensor.cols()));
-  std::vector<std::uint16_t> scales(scale_count(tensor));
+  std::vector<std::uint16_t> scales(importer::scales_a_row(tensor));
   bool consecutive = codes.size() % 4 == 0, strided = codes.size() % 64 == 0;
   for (std::uint64_t row = 0; row < tensor.rows() && (consecutive || strided); ++row) {
     read_codes(tensor, row, codes.data(), scales.data());
@@ -126,7 +126,7 @@ Choice choose_ternary(const importer::Tensor& tensor, TernaryEncoding ternary,
     const bool plus_2 = importer::can_hold_plus_2(tensor.type) && holds_code_3(tensor);
     if (plus_2 || (halves && t1)) return {Encoding::q4, Fate::as_q4};
   }
-  const format::ScaleKind kind = importer::scale_kind(tensor.type);
+  const format::ScaleKind kind = importer::scale_kind(tensor);
   if (halves && !t1) return {Encoding::t2, Fate::kept, format::kFlagHalfGroups, kind};
   return choose_codes(tensor, ternary, kind, Fate::kept);
 }

@@ -25,7 +25,7 @@ bool pack_f16(std::span<const float> values, std::byte* out) {
 // A ternary code c is the weight c - 1, which in q4 has the code c + 7.
 void pack_ternary_as_q4(const importer::Tensor& tensor, std::uint64_t row, std::byte* out) {
   const auto cols = static_cast<std::size_t>(tensor.cols());
-  const std::size_t group = importer::scale_group(tensor.type);
+  const std::size_t group = importer::scale_group(tensor);
   std::vector<std::uint8_t> codes(cols);
   std::vector<std::uint16_t> scales(importer::scales_a_row(tensor));
   importer::decode_ternary_row(tensor, row, codes.data(), scales.data());

@@ -43,7 +43,7 @@ TensorRecord make_record(const importer::Tensor& tensor, const Choice& choice,
   record.input_rotation = tensor.rotation;
   if (format::is_ternary(record.encoding)) {
     record.scale_kind = choice.scale_kind;
-    record.activation_quant = quant;
+    record.activation_quant = tensor.activation_quant.value_or(quant);
   }
   return record;
 }

@@ -70,15 +70,6 @@ TernaryValues find_ternary_values(const importer::Tensor& tensor) {
   return seen.beyond_f16 ? TernaryValues::beyond_f16 : TernaryValues::found;
 }
 
-std::uint32_t scale_group(const importer::Tensor& tensor) {
-  return importer::is_ternary(tensor.type) ? importer::scale_group(tensor.type) : format::kGroup;
-}
-
-std::size_t scale_count(const importer::Tensor& tensor) {
-  const std::uint64_t group = scale_group(tensor);
-  return static_cast<std::size_t>((tensor.cols() + group - 1) / group);
-}
-
 bool read_codes(const importer::Tensor& tensor, std::uint64_t row, std::uint8_t* codes,
                 std::uint16_t* scales) {
   if (importer::is_ternary(tensor.type)) {

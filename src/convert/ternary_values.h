@@ -22,10 +22,8 @@ enum class TernaryValues : std::uint8_t {
 TernaryValues find_ternary_values(const importer::Tensor& tensor);
 
 // A row of a tensor of a ternary type, as the importer decodes it, or of one with ternary values:
-// its groups have 128 inputs, a group of zeros the scale 0. Inputs that share a scale, scales of a
-// row; room: one code a weight.
-std::uint32_t scale_group(const importer::Tensor& tensor);
-std::size_t scale_count(const importer::Tensor& tensor);
+// its groups have 128 inputs, a group of zeros the scale 0. Room: one code a weight, scales_a_row
+// scales.
 bool read_codes(const importer::Tensor& tensor, std::uint64_t row, std::uint8_t* codes,
                 std::uint16_t* scales);
 

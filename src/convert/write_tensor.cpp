@@ -79,7 +79,7 @@ class BlockPacker {
         scales_of_row_(padded_ / format::kGroup * format::scale_lines(shape_)),
         codes_(format::kRowBlock * padded_),
         unpacked_codes_(codes_.size()),
-        row_scales_(scale_count(tensor)),
+        row_scales_(importer::scales_a_row(tensor)),
         scales_(format::kRowBlock * scales_of_row_),
         unpacked_scales_(scales_.size()) {}
 
@@ -124,7 +124,7 @@ class BlockPacker {
     }
     if (scales_of_row_ == 0) return Fault::none;  // they are in an array of their own
     // Scales of 64 weights, but one for each 128: each pair has to be one.
-    const std::size_t merged = format::group_size(shape_) / scale_group(tensor_);
+    const std::size_t merged = format::group_size(shape_) / importer::scale_group(tensor_);
     for (std::size_t i = 0; i < row_scales_.size(); ++i) {
       scales[i / merged] = row_scales_[i];
       if (i % merged != 0 && row_scales_[i] != row_scales_[i - 1]) return Fault::half_groups;

@@ -69,16 +69,23 @@ std::optional<format::Encoding> row_block_encoding(SourceType type) {
 
 bool decode_row_of_block(const Tensor& tensor, format::Encoding encoding, std::uint64_t row,
                          std::uint8_t* codes, std::uint16_t* scales) {
-  const format::Shape shape{encoding, tensor.flags, format::ScaleKind::per_group, tensor.rows(),
+  const format::Shape shape{encoding, tensor.flags, scale_kind(tensor), tensor.rows(),
                             tensor.cols()};
   const auto cols = static_cast<std::size_t>(tensor.cols());
+  const std::size_t n_scales = scales_a_row(tensor);
+  if (const auto scale = row_scale(tensor, row)) {
+    std::fill_n(scales, n_scales, f32_to_f16(*scale));
+  }
   if (cols % format::kGroup == 0) {
     return format::unpack_row(shape, tensor.data, row, codes, scales);
   }
-  std::vector<std::uint8_t> padded(
-      static_cast<std::size_t>(format::padded_cols(encoding, tensor.cols())));
-  const bool sound = format::unpack_row(shape, tensor.data, row, padded.data(), scales);
-  std::copy_n(padded.begin(), cols, codes);
+  const auto padded = static_cast<std::size_t>(format::padded_cols(encoding, cols));
+  std::vector<std::uint8_t> padded_codes(padded);
+  std::vector<std::uint16_t> padded_scales(padded / format::kGroup * format::scale_lines(shape));
+  const bool sound =
+      format::unpack_row(shape, tensor.data, row, padded_codes.data(), padded_scales.data());
+  std::copy_n(padded_codes.begin(), cols, codes);
+  std::copy_n(padded_scales.begin(), std::min(n_scales, padded_scales.size()), scales);
   return sound;
 }
 
@@ -103,13 +110,24 @@ bool is_finite_value(SourceType type, const std::byte* p) {
 BlockShape block_shape(SourceType type) { return info(type).shape; }
 const char* source_type_name(SourceType type) { return info(type).name; }
 bool is_ternary(SourceType type) { return info(type).scale_group != 0; }
-std::uint32_t scale_group(SourceType type) { return info(type).scale_group; }
-format::ScaleKind scale_kind(SourceType type) {
-  if (type == SourceType::i2_s || type == SourceType::i2_s_64 || type == SourceType::packed_u8) {
+
+std::uint32_t scale_group(const Tensor& tensor) {
+  if (!is_ternary(tensor.type)) return format::kGroup;
+  const bool halves =
+      tensor.type == SourceType::t2 && (tensor.flags & format::kFlagHalfGroups) != 0;
+  return halves ? format::kGroup / 2 : info(tensor.type).scale_group;
+}
+
+format::ScaleKind scale_kind(const Tensor& tensor) {
+  const SourceType type = tensor.type;
+  if (type == SourceType::i2_s || type == SourceType::i2_s_64 || type == SourceType::packed_u8 ||
+      tensor.scales.size() == 1) {
     return format::ScaleKind::per_tensor;
   }
-  return info(type).row_header != 0 ? format::ScaleKind::per_row : format::ScaleKind::per_group;
+  const bool of_rows = info(type).row_header != 0 || !tensor.scales.empty();
+  return of_rows ? format::ScaleKind::per_row : format::ScaleKind::per_group;
 }
+
 bool can_hold_plus_2(SourceType type) { return info(type).plus_2; }
 
 std::uint32_t row_header_bytes(SourceType type) { return info(type).row_header; }
@@ -145,6 +163,11 @@ std::optional<float> row_scale(const Tensor& tensor, std::uint64_t row) {
       return load_f16(row_data(tensor, row).data());
     case SourceType::iq2_bn:
       return load<float>(row_data(tensor, row).data());
+    case SourceType::t2:
+    case SourceType::t1:
+    case SourceType::s34:
+      if (tensor.scales.empty()) return std::nullopt;
+      return tensor.scales[tensor.scales.size() == 1 ? 0 : static_cast<std::size_t>(row)];
     default:
       return std::nullopt;
   }
@@ -177,7 +200,7 @@ bool decode_ternary_row(const Tensor& tensor, std::uint64_t row, std::uint8_t* c
 }
 
 std::size_t scales_a_row(const Tensor& tensor) {
-  const std::uint64_t group = info(tensor.type).scale_group;
+  const std::uint64_t group = scale_group(tensor);
   return static_cast<std::size_t>((tensor.cols() + group - 1) / group);
 }
 
@@ -217,8 +240,9 @@ void decode_row(const Tensor& tensor, std::uint64_t row, float* values) {
   std::vector<std::uint16_t> scales(scales_a_row(tensor));
   decode_ternary_row(tensor, row, codes.data(), scales.data());
   const auto of_row = row_scale(tensor, row);
+  const std::size_t group = scale_group(tensor);
   for (std::size_t i = 0; i < cols; ++i) {
-    const float scale = of_row ? *of_row : f16_to_f32(scales[i / type.scale_group]);
+    const float scale = of_row ? *of_row : f16_to_f32(scales[i / group]);
     values[i] = static_cast<float>(codes[i] - 1) * scale;
   }
 }

@@ -18,22 +18,23 @@ BlockShape block_shape(SourceType type);
 const char* source_type_name(SourceType type);
 bool is_ternary(SourceType type);
 
-// Weights that share one scale of decode_ternary_row: 64 where blocks have 64, else 128.
-std::uint32_t scale_group(SourceType type);
-// What the scales of a ternary type rule: groups, in types with a row_scale rows or the tensor.
-format::ScaleKind scale_kind(SourceType type);
+// Weights that share one scale of decode_ternary_row: 64 where blocks have 64 and in half groups,
+// else 128, as in float tensors of ternary values.
+std::uint32_t scale_group(const Tensor& tensor);
+// What the scales of a ternary tensor rule: groups, where there is a row_scale rows or the tensor.
+format::ScaleKind scale_kind(const Tensor& tensor);
 // Whether code 3 of a ternary type means +2; other types give it no meaning, or do not have it.
 bool can_hold_plus_2(SourceType type);
 
 // Bytes of one row, and those of them before its first block; of t2, t1 and s34 its share of a row
-// block.
+// block with a scale a group.
 std::uint64_t row_bytes(SourceType type, std::uint64_t cols);
 std::uint32_t row_header_bytes(SourceType type);
 // Not of t2, t1 and s34; of packed_u8 the bytes that four rows share.
 std::span<const std::byte> row_data(const Tensor& tensor, std::uint64_t row);
 
 // The scale of a row whose blocks have none: of I2_S and packed_u8 the tensor's, of IQ1_BN and
-// IQ2_BN its own.
+// IQ2_BN its own, of t2, t1 and s34 one of their side array.
 std::optional<float> row_scale(const Tensor& tensor, std::uint64_t row);
 
 // A row of a ternary type as codes (value = (code - 1) * scale) and one fp16 scale per

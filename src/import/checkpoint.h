@@ -71,7 +71,12 @@ struct Tensor {
   float scale = 1;  // I2_S, packed_u8: of all weights, which have none in their blocks
   std::uint32_t rotation = format::kNoRotation;  // of the input side, index into the rotations
   std::uint64_t row_stride = 0;  // bytes from a row to the next, where that is not row_bytes
-  std::uint32_t flags = 0;       // t2, t1, s34: of their record
+
+  // t2, t1, s34: of their record. The scales are its side array: one for all weights, or one for
+  // each padded row; empty where they lie in data.
+  std::uint32_t flags = 0;
+  std::span<const float> scales;
+  std::optional<format::ActivationQuant> activation_quant;
 
   // Not 0: the tensor's rows are heads of so many, in which row 2j + p lies in data as row
   // j + p * head_rows / 2: stored for rotary positions on halves, used for those on pairs.

@@ -98,7 +98,7 @@ class Tensors {
       tensor.dims[i] = source.shape[source.n_dims - 1 - i];
     }
     if (tensor.type != SourceType::packed_u8) return {};
-    const std::uint32_t group = scale_group(tensor.type);
+    const std::uint32_t group = scale_group(tensor);
     if (source.n_dims != 2 || tensor.dims[0] % group != 0) {
       return errorf(ErrorCode::unsupported,
                     "tensor '%s': %" PRIu64

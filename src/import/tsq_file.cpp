@@ -1,7 +1,6 @@
 #include "import/tsq_file.h"
 
 #include <algorithm>
-#include <bit>
 #include <cinttypes>
 #include <cstring>
 #include <memory>
@@ -16,16 +15,8 @@
 namespace tsq::importer {
 namespace {
 
-constexpr std::uint64_t kCarriedFeatures = 1;  // s34
-
-Result<void> check_features(const format::TensorRecord& record) {
-  const std::uint64_t missing = format::features_of(record) & ~kCarriedFeatures;
-  if (missing == 0) return {};
-  return errorf(ErrorCode::unsupported,
-                "tensor '%s' needs '%s', which convert does not carry over yet",
-                printable(record.name).c_str(),
-                format::feature_name(static_cast<unsigned>(std::countr_zero(missing))));
-}
+// A feature more, and tensor_of has to carry it over.
+static_assert(format::kImplementedFeatures == 0x1f);
 
 SourceType type_of(const format::TensorRecord& record) {
   switch (record.encoding) {
@@ -59,6 +50,8 @@ Tensor tensor_of(const format::File& file, const format::TensorRecord& record) {
   tensor.rotation = record.input_rotation;
   if (format::is_ternary(record.encoding)) {
     tensor.flags = record.flags;
+    tensor.scales = file.scales(record);
+    tensor.activation_quant = record.activation_quant;
   } else {
     tensor.row_stride = format::dense_row_bytes(record.encoding, record.flags, record.cols());
   }
@@ -94,7 +87,6 @@ Result<Checkpoint> parse_tsq(std::span<const std::byte> bytes) try {
   Checkpoint checkpoint;
   checkpoint.owned.push_back(file);
   for (const format::TensorRecord& record : file->tensors()) {
-    if (const auto carried = check_features(record); !carried) return carried.error();
     checkpoint.tensors.push_back(tensor_of(*file, record));
   }
   checkpoint.metadata = file->metadata();

@@ -12,7 +12,7 @@ bool is_tsq(std::span<const std::byte> bytes);
 
 // Makes every check that format::verify makes, the token probe's replay apart: what is wrong with
 // the file would become part of the next one. Sections behind the data are left out, with a
-// warning. damaged; unsupported for tensors that cannot be carried over yet.
+// warning. damaged; unsupported where format::File::parse says so.
 Result<Checkpoint> parse_tsq(std::span<const std::byte> bytes);
 
 // Nothing where the file cannot be opened, or is of another kind.
