@@ -334,6 +334,7 @@ TEST(PackedTest, RowsLieInTheBitsOfAQuarter) {
   const auto checkpoint = folder.sound();
   const auto& up = tensor(checkpoint, "blk.0.ffn_up.weight");
   ASSERT_EQ(up.type, SourceType::packed_u8);
+  EXPECT_EQ(up.activation_quant, format::ActivationQuant::per_token);
   EXPECT_EQ(up.rows(), 8u);
   EXPECT_EQ(up.cols(), 128u);
   EXPECT_EQ(up.scale, 0.3f);

@@ -18,13 +18,8 @@ bool reorders_heads(std::string_view architecture) {
   return architecture == "qwen35" || architecture == "qwen35moe" || architecture == "qwen3next";
 }
 
-// BitNet was trained with activations quantised per token, and so was what its linear layers were
-// packed for; of all others that is not known.
+// BitNet was trained with activations quantised per token; of all others that is not known.
 format::ActivationQuant activation_quant(const importer::Checkpoint& checkpoint) {
-  const auto packed = [](const importer::Tensor& tensor) {
-    return tensor.type == importer::SourceType::packed_u8;
-  };
-  if (std::ranges::any_of(checkpoint.tensors, packed)) return format::ActivationQuant::per_token;
   const Value* const value = checkpoint.metadata.find("general.architecture");
   const std::string_view architecture = value ? value->as_string().value_or("") : "";
   const bool bitnet =

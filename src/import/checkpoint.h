@@ -76,7 +76,7 @@ struct Tensor {
   // each padded row; empty where they lie in data.
   std::uint32_t flags = 0;
   std::span<const float> scales;
-  std::optional<format::ActivationQuant> activation_quant;
+  std::optional<format::ActivationQuant> activation_quant;  // also of packed_u8
 
   // Not 0: the tensor's rows are heads of so many, in which row 2j + p lies in data as row
   // j + p * head_rows / 2: stored for rotary positions on halves, used for those on pairs.

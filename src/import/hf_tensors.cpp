@@ -75,6 +75,8 @@ class Tensors {
                         : " and packed U8");
     }
     tensor.type = *type;
+    // What these layers were trained with.
+    if (packed) tensor.activation_quant = format::ActivationQuant::per_token;
     if (const auto shaped = set_shape(source, tensor); !shaped) return shaped;
     tensor.data = source.data;
     if (const auto ordered = set_row_order(source, name, tensor); !ordered) return ordered;
