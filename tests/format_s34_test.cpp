@@ -13,6 +13,7 @@
 #include "format/reader.h"
 #include "format/verify.h"
 #include "format_files.h"
+#include "format_findings.h"
 
 namespace tsq::format {
 namespace {
@@ -299,17 +300,7 @@ std::vector<Finding> findings_after(std::size_t tensor, std::size_t offset, std:
   put(bytes, body + offset, value);
   const std::size_t n = get<std::uint64_t>(bytes, record_at(bytes, tensor, 88));
   put(bytes, record_at(bytes, tensor, 112), xxh3(bytes.span().subspan(body, n)));
-  sign(bytes);
-  const auto file = File::parse(bytes.span());
-  EXPECT_TRUE(file) << file.error().message();
-  return verify(*file)->findings;
-}
-
-void expect_one(const std::vector<Finding>& findings, const Finding& expected) {
-  ASSERT_EQ(findings.size(), 1u) << expected.where;
-  EXPECT_EQ(findings[0].where, expected.where);
-  EXPECT_EQ(findings[0].found, expected.found);
-  EXPECT_EQ(findings[0].expected, expected.expected);
+  return findings_in(std::move(bytes));
 }
 
 TEST(S34File, VerifyChecksItsPadding) {

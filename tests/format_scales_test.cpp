@@ -12,6 +12,7 @@
 #include "format/reader.h"
 #include "format/verify.h"
 #include "format_files.h"
+#include "format_findings.h"
 #include "temporary_folder.h"
 
 namespace tsq::format {
@@ -281,17 +282,7 @@ std::vector<Finding> findings_after(std::size_t tensor, std::size_t field, std::
     stream.update(bytes.span().subspan(at(96), at(104) - 65536));
     put(bytes, record_at(bytes, tensor, 112), stream.digest());
   }
-  sign(bytes);
-  const auto file = File::parse(bytes.span());
-  EXPECT_TRUE(file) << file.error().message();
-  return verify(*file)->findings;
-}
-
-void expect_one(const std::vector<Finding>& findings, const Finding& expected) {
-  ASSERT_EQ(findings.size(), 1u) << expected.where;
-  EXPECT_EQ(findings[0].where, expected.where);
-  EXPECT_EQ(findings[0].found, expected.found);
-  EXPECT_EQ(findings[0].expected, expected.expected);
+  return findings_in(std::move(bytes));
 }
 
 TEST(ScalesFile, VerifyChecksTheScales) {

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "format/verify.h"
 #include "format_files.h"
+#include "format_findings.h"
 
 namespace tsq::format {
 namespace {
@@ -19,13 +20,7 @@ std::vector<Finding> findings_after(const std::function<void(Bytes&)>& change) {
     const std::size_t n = get<std::uint64_t>(bytes, record_at(bytes, i, 88));
     put(bytes, record_at(bytes, i, 112), xxh3(bytes.span().subspan(body, n)));
   }
-  sign(bytes);
-  const auto file = File::parse(bytes.span());
-  EXPECT_TRUE(file) << file.error().message();
-  const auto report = verify(*file);
-  EXPECT_TRUE(report);
-  EXPECT_EQ(report->checked_bytes, file->data().size());
-  return report->findings;
+  return findings_in(std::move(bytes));
 }
 
 std::size_t body_at(const Bytes& bytes, std::size_t tensor) {
@@ -38,11 +33,7 @@ std::function<void(Bytes&)> in_body(std::size_t tensor, std::size_t offset, T va
 }
 
 void expect_one(const std::function<void(Bytes&)>& change, const Finding& expected) {
-  const auto findings = findings_after(change);
-  ASSERT_EQ(findings.size(), 1u) << expected.where;
-  EXPECT_EQ(findings[0].where, expected.where);
-  EXPECT_EQ(findings[0].found, expected.found);
-  EXPECT_EQ(findings[0].expected, expected.expected);
+  format::expect_one(findings_after(change), expected);
 }
 
 TEST(Verify, FindsNothingInASoundFile) {

@@ -14,12 +14,14 @@
 #include "kernels/isa.h"
 #include "kernels/layout.h"
 #include "tests/kernels/guarded.h"
+#include "tests/kernels/q8.h"
 
 namespace {
 
 using namespace tsq;
 using namespace tsq::kernels;
 using test::Guarded;
+using test::Q8;
 
 class Source {
  public:
@@ -188,22 +190,6 @@ Guarded<std::byte> ternary_body(Ternary encoding, std::size_t blocks, std::size_
   return out.take();
 }
 
-struct Q8 {
-  std::size_t n, cols;
-  Guarded<std::int8_t> q;
-  Guarded<float> scale;
-  Guarded<std::int32_t> sum, half_sum;
-  Guarded<float> token_scale;  // none: per group
-  Q8Matrix view() const {
-    return {q.data(),
-            scale.data(),
-            sum.data(),
-            n,
-            cols,
-            half_sum.data(),
-            token_scale.size() == 0 ? nullptr : token_scale.data()};
-  }
-};
 Q8 q8_columns(std::size_t n, std::size_t cols, bool per_token, Source& s) {
   const std::size_t groups = cols / kGroup;
   const auto q = [](Source& from) {

@@ -17,6 +17,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/isa.h"
 #include "tests/kernels/guarded.h"
+#include "tests/kernels/q8.h"
 
 namespace tsq::kernels::test {
 
@@ -211,25 +212,6 @@ inline Body encode_t1(const Ternary& t) {
 
 // n quantised columns; value: all of them +value or -value, column by column; random where 0.
 // Per token, all scales of a column are the reciprocal of its token scale.
-struct Q8 {
-  std::size_t n;
-  std::size_t cols;
-  Guarded<std::int8_t> q;
-  Guarded<float> scale;
-  Guarded<std::int32_t> sum;
-  Guarded<std::int32_t> half_sum;
-  Guarded<float> token_scale;  // none: per group
-
-  Q8Matrix view() const {
-    return {q.data(),
-            scale.data(),
-            sum.data(),
-            n,
-            cols,
-            half_sum.data(),
-            token_scale.size() == 0 ? nullptr : token_scale.data()};
-  }
-};
 inline Q8 make_q8(std::size_t n, std::size_t cols, std::uint64_t seed, int value = 0,
                   bool per_token = false) {
   Random random(seed);
