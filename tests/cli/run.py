@@ -1,0 +1,187 @@
+"""What run generates: prompts, limits, signals."""
+
+import os
+import re
+import shutil
+import signal
+
+from cli.support import CONTEXT, CliTest, SOURCE, on_terminal
+from tsq_tool import FAILURE, INTERRUPTED, SUCCESS, UNSUPPORTED, USAGE, finish, start, tsq
+
+
+class Run(CliTest):
+    def run_model(self, *arguments, **options):
+        return tsq("run", "-m", self.model, *arguments, **options)
+
+    def counted(self, done, what):
+        return int(re.search(rf"(?m)^{what} +(\d+) token", done.err)[1])
+
+    def test_streams(self):
+        done = self.assert_succeeds(self.run_model("-p", "Once", "-n", "20", "--ignore-eos", "-s",
+                                                   "7"))
+        self.assertTrue(done.out.endswith("\n"))
+        for line in [r"model +.*llama, \d+ layers, .* kB", r"context +1024 tokens, .* of cache and scratch",
+                     r"compute +(scalar|avx2|avx512), \d+ threads?, int8 activations", r"seed +7",
+                     r"prompt +\d+ tokens? in [\d.]+ s, [\d.]+ tokens/s",
+                     r"generated +20 tokens in [\d.]+ s, [\d.]+ tokens/s"]:
+            self.assertRegex(done.err, "(?m)^" + line + "$")
+
+    def test_the_seed_decides(self):
+        def text(*arguments):
+            return self.assert_succeeds(self.run_model("-p", "Once", "-n", "30", *arguments)).out
+        self.assertEqual(text("-s", "1"), text("-s", "1"))
+        self.assertNotEqual(text("-s", "1"), text("-s", "2"))
+        self.assertEqual(text("-s", "1"), text("-s", "1", "-t", "1"))
+        self.assertEqual(text("--temp", "0"), text("--temp", "0"))
+
+    def test_the_random_seed_that_is_printed_gives_the_same_text(self):
+        first = self.run_model("-p", "Once", "-n", "20")
+        seed = re.search(r"(?m)^seed +(\d+)$", first.err)[1]
+        self.assertEqual(self.run_model("-p", "Once", "-n", "20", "-s", seed).out, first.out)
+
+    def test_prompts_from_everywhere(self):
+        options = ["-n", "20", "-s", "3"]
+        expected = self.assert_succeeds(self.run_model("-p", "Once upon", *options)).out
+        path = self.file("my prompt.txt", b"Once upon\n")
+        for done in [self.run_model(*options, stdin="Once upon\n"),
+                     self.run_model(*options, "-f", "-", stdin="Once upon"),
+                     self.run_model(*options, "-f", path),
+                     self.run_model(*options, "--file=" + str(path)),
+                     self.run_model(*options, "--prompt=Once upon")]:
+            self.assertEqual(self.assert_succeeds(done).out, expected)
+
+    def test_prompt_files_that_cannot_be_read(self):
+        self.assert_refuses(FAILURE, "absent.txt: no such file", "run", "-m", self.model, "-f",
+                            "absent.txt")
+        self.assert_refuses(FAILURE, "is a directory", "run", "-m", self.model, "-f", self.folder)
+
+    def test_no_prompt_on_a_terminal(self):
+        code, shown = on_terminal("run", "-m", self.model)
+        self.assertEqual(code, USAGE)
+        self.assertRegex(shown, "no prompt: give one with -p TEXT")
+
+    def test_a_terminal_shows_the_prompt_before_the_text(self):
+        code, shown = on_terminal("run", "-m", self.model, "-p", "Once upon", "-n", "5", "-s", "1")
+        self.assertEqual(code, SUCCESS)
+        text = self.run_model("-p", "Once upon", "-n", "5", "-s", "1").out
+        self.assertIn("Once upon" + text, shown.replace("\r\n", "\n"))
+        done = self.run_model("-p", "Once upon", "-n", "5", "-s", "1", "--display-prompt")
+        self.assertEqual(done.out, "Once upon" + text)
+
+    def test_nothing_to_generate(self):
+        done = self.assert_succeeds(self.run_model("-p", "Once", "-n", "0"))
+        self.assertEqual(done.out, "")
+        self.assertEqual(self.counted(done, "generated"), 0)
+
+    def test_progress_is_for_terminals(self):
+        arguments = ["run", "-m", self.model, "-p", "Once upon a time " * 40, "-n", "1"]
+        self.assertIn("prompt     [", on_terminal(*arguments)[1])
+        self.assertNotIn("prompt     [", on_terminal(*arguments, env={"NO_COLOR": "1"})[1])
+        self.assertNotIn("[", tsq(*arguments).err)
+
+    def test_no_timings(self):
+        done = self.assert_succeeds(self.run_model("-p", "Once", "-n", "3", "--no-timings"))
+        self.assertNotRegex(done.err, "(?m)^(prompt|generated)")
+
+    def test_an_empty_prompt_needs_a_token_that_begins_a_text(self):
+        for done in [self.run_model("-p", "", "-n", "1"), self.run_model("-n", "1"),
+                     self.run_model("-n", "1", stdin="\n")]:
+            self.assertEqual(self.counted(self.assert_succeeds(done), "prompt"), 1)
+
+        # The same model without one: the key has another name.
+        source = self.file("no-bos.gguf", SOURCE.read_bytes().replace(b"bos_token_id", b"xos_token_id"))
+        model = self.folder / "no-bos.tsq"
+        self.assert_succeeds(tsq("convert", source, "-o", model, "--no-probe"))
+        done = tsq("run", "-m", model, "-p", "")
+        self.assertEqual((done.code, done.out), (USAGE, ""))
+        self.assertIn("tsq: the prompt is empty, and the model has no token that begins a text",
+                      done.err)
+
+    def test_the_context_is_a_limit(self):
+        # One token a character: no two of them merge.
+        def prompt(n):
+            return ("\x01" * n)
+        for context in [1, 16, 17]:
+            for n in [context - 1, context]:
+                if n == 0:
+                    continue
+                with self.subTest(context=context, prompt=n):
+                    done = self.assert_succeeds(
+                        self.run_model("-p", prompt(n), "-c", context, "--ignore-eos"))
+                    self.assertEqual(self.counted(done, "prompt"), n)
+                    self.assertEqual(self.counted(done, "generated"), context - n + 1)
+                    self.assertIn(f"the context is full at {context} tokens", done.err)
+            done = self.run_model("-p", prompt(context + 1), "-c", context)
+            self.assertEqual((done.code, done.out), (FAILURE, ""))
+            self.assertRegex(done.err, rf"(?m)^tsq: prompt: {context + 1} tokens .* {context} ")
+
+    def test_options_beyond_the_machine_and_the_model(self):
+        done = self.assert_succeeds(self.run_model("-p", "x", "-n", "1", "-t", "1000"))
+        self.assertRegex(done.err, r"tsq: warning: \d+ threads? .*1000")
+        done = self.assert_succeeds(self.run_model("-p", "x", "-n", "1", "-c", CONTEXT + 1))
+        self.assertRegex(done.err, r"tsq: warning: .*1025 .*1024")
+        self.assert_refuses(USAGE, "2147483647 tokens .* expected at most", "run", "-m", self.model,
+                            "-p", "x", "-c", 2**31 - 1)
+        self.assert_refuses(USAGE, "-1 threads", "run", "-m", self.model, "-p", "x", "-t", "-1")
+        self.assert_refuses(USAGE, "-1 tokens", "run", "-m", self.model, "-p", "x", "-c", "-1")
+
+    def test_stop_strings(self):
+        options = ["-p", "Once", "-n", "40", "--ignore-eos", "-s", "5"]
+        whole = self.run_model(*options).out.rstrip("\n")
+        stop = re.search("[ -~]{3}", whole[5:])[0]
+        expected = whole[: whole.index(stop)].rstrip("\n")
+        for name in ["--stop", "-r", "--reverse-prompt"]:
+            done = self.assert_succeeds(self.run_model(*options, "--stop", "[never]", name, stop))
+            self.assertEqual(done.out.rstrip("\n"), expected)
+
+    def test_f32_activations(self):
+        done = self.assert_succeeds(self.run_model("-p", "x", "-n", "1", "--activations", "f32"))
+        self.assertIn("f32 activations", done.err)
+
+    def test_cpu_levels(self):
+        options = ["run", "-m", self.model, "-p", "Once", "-n", "20", "-s", "1"]
+        scalar = finish(start(*options, env={**os.environ, "TSQ_ISA": "scalar"}))
+        self.assertIn("compute    scalar", scalar.err)
+        self.assertEqual(scalar.out, tsq(*options).out)
+        wrong = finish(start(*options, env={**os.environ, "TSQ_ISA": "avx3"}))
+        self.assertEqual((wrong.code, wrong.out), (UNSUPPORTED, ""))
+        self.assertRegex(wrong.err, "avx3")
+
+    def test_the_default_model(self):
+        self.assert_refuses(USAGE, "no model: name one with -m", "run", "-p", "x",
+                            cwd=self.folder)
+        below = self.folder / "models" / "recipe"
+        below.mkdir(parents=True)
+        shutil.copy(self.model, self.folder / "models" / "fairy-tales.tsq")
+        for folder in [self.folder, below]:
+            self.assert_succeeds(tsq("run", "-p", "x", "-n", "1", cwd=folder))
+        (below / ".git").mkdir()
+        self.assert_refuses(USAGE, "no model", "run", "-p", "x", cwd=below)
+
+    def endless(self):
+        process = start("run", "-m", self.model, "-p", "Once", "-c", 1_000_000, "--ignore-eos")
+        self.assertTrue(process.stdout.read(1))
+        return process
+
+    def test_an_interrupt_ends_the_text(self):
+        process = self.endless()
+        process.send_signal(signal.SIGINT)
+        done = finish(process)
+        self.assertEqual(done.code, INTERRUPTED)
+        self.assertTrue(done.out.endswith("\n"))
+        self.assertRegex(done.err, r"(?m)^generated +\d+ tokens?")
+
+    def test_two_interrupts_end_the_process(self):
+        process = self.endless()
+        os.kill(process.pid, signal.SIGSTOP)  # so that both wait for it
+        process.send_signal(signal.SIGINT)
+        os.kill(process.pid, signal.SIGCONT)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(finish(process).code, INTERRUPTED)
+
+    def test_a_closed_pipe_ends_it_quietly(self):
+        process = self.endless()
+        process.stdout.close()
+        self.assertEqual(process.wait(60), -signal.SIGPIPE)
+        self.assertNotIn("tsq:", process.stderr.read().decode().split("\nseed")[1])
+        process.stderr.close()
