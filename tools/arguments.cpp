@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <string_view>
+#include <utility>
 
 #include "base/errorf.h"
 
@@ -16,12 +17,6 @@ struct UnbuiltOption {
   std::string_view command, name;
 };
 constexpr UnbuiltOption kUnbuiltOptions[] = {
-    {"run", "-cnv"},
-    {"run", "--conversation"},
-    {"run", "-sys"},
-    {"run", "--system-prompt"},
-    {"run", "--think"},
-    {"run", "--think-budget"},
     {"run", "--chat-template"},
     {"run", "-ngl"},
     {"run", "--gpu-layers"},
@@ -63,6 +58,21 @@ bool is_unknown_word(const CLI::App& command, const std::string& name) {
            (std::isdigit(static_cast<unsigned char>(name[2])) || name[2] == '-'));
 }
 
+// Words behind one dash, as llama.cpp has them and CLI11 has not.
+constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+    {"-cnv", "--conversation"},  {"-no-cnv", "--no-conversation"},
+    {"-sys", "--system-prompt"}, {"-sysf", "--system-prompt-file"},
+    {"-st", "--single-turn"},
+};
+
+std::string with_two_dashes(const CLI::App& command, const std::string& argument) {
+  const std::string_view name = std::string_view(argument).substr(0, argument.find('='));
+  for (const auto& [word, full] : kWords)
+    if (name == word && command.get_option_no_throw(std::string(full)) != nullptr)
+      return std::string(full) + argument.substr(word.size());
+  return argument;
+}
+
 const CLI::App* find_command(const CLI::App& app, const std::string& name) {
   const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
   const auto found = std::find_if(commands.begin(), commands.end(),
@@ -77,7 +87,7 @@ Result<std::vector<std::string>> prepare_arguments(const CLI::App& app,
   std::vector<std::string> prepared;
   const CLI::App* command = nullptr;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& argument = arguments[i];
+    std::string argument = arguments[i];
     if (argument == "--") {
       prepared.insert(prepared.end(), arguments.begin() + static_cast<std::ptrdiff_t>(i),
                       arguments.end());
@@ -95,6 +105,7 @@ Result<std::vector<std::string>> prepare_arguments(const CLI::App& app,
                       printable(argument).c_str());
       continue;
     }
+    argument = with_two_dashes(*command, argument);
     const auto equals = argument.find('=');
     const std::string name = argument.substr(0, equals);
     if (is_unbuilt(command->get_name(), name))

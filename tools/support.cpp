@@ -147,9 +147,13 @@ Result<std::string> read_text(const std::string& path) {
 
 bool is_terminal(std::FILE* stream) { return ::isatty(::fileno(stream)) == 1; }
 
+bool has_color(std::FILE* stream) { return is_terminal(stream) && !no_color(); }
+
 void watch_interrupt() { handle(SIGINT, count_interrupt); }
 
 bool interrupted() { return interrupt_count > 0; }
+
+void forget_interrupts() { interrupt_count = 0; }
 
 void clean_up_on_signals() {
   handle(SIGINT, clean_up_and_end);
@@ -190,7 +194,7 @@ std::string lower_first(std::string text) {
 ProgressBar::ProgressBar(std::string label, Unit unit)
     : label_(std::move(label)),
       unit_(unit),
-      enabled_(is_terminal(stderr) && !no_color()),
+      enabled_(has_color(stderr)),
       start_(Clock::now()) {}
 
 ProgressBar::~ProgressBar() { clear(); }

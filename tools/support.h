@@ -38,10 +38,13 @@ bool print(std::string_view text);
 Result<std::string> read_text(const std::string& path);
 
 bool is_terminal(std::FILE* stream);
+// A terminal, and NO_COLOR does not forbid it.
+bool has_color(std::FILE* stream);
 
 // Ctrl-C sets a flag; a second one ends the process at once.
 void watch_interrupt();
 bool interrupted();
+void forget_interrupts();
 // Ctrl-C, a termination, a hang-up or a closed pipe end the process, after the files that it was
 // writing are removed.
 void clean_up_on_signals();
