@@ -1,0 +1,126 @@
+// Prompts of a conversation, and what a session reads of them.
+#include "tools/dialogue.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "models.h"
+#include "tools/generation.h"
+
+namespace tsq::tool {
+namespace {
+
+constexpr char kTemplate[] =
+    "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant]"
+    "{% if enable_thinking %} <think>\n{% endif %}";
+
+class DialogueTest : public testing::Test {
+ protected:
+  DialogueTest() : model_(test::open_model("llama_rot128.ptq1_0.gguf")) {}
+
+  Dialogue dialogue(const char* system = "", std::optional<bool> think = {}) const {
+    return Dialogue(model_, {.system = system, .think = think, .template_text = kTemplate});
+  }
+  std::string text(Dialogue& dialogue) const {
+    const auto prompt = dialogue.prompt();
+    EXPECT_TRUE(prompt) << prompt.error().message();
+    return prompt ? model_.tokenizer()->decode(prompt->tokens) : "";
+  }
+
+  Model model_;
+};
+
+TEST_F(DialogueTest, RendersItsMessages) {
+  Dialogue d = dialogue("Be brief");
+  d.say("One");
+  EXPECT_TRUE(d.awaits_answer());
+  EXPECT_EQ(text(d), "[system] Be brief\n[user] One\n[assistant]");
+  d.answer("hm", "Two");
+  EXPECT_FALSE(d.awaits_answer());
+  d.say("bad \xff byte");
+  EXPECT_EQ(text(d),
+            "[system] Be brief\n[user] One\n[assistant] Two\n[user] bad \xef\xbf\xbd byte\n"
+            "[assistant]");
+  EXPECT_FALSE(d.take_back("assistant"));
+  EXPECT_TRUE(d.take_back("user"));
+  EXPECT_TRUE(d.take_back("assistant"));
+  EXPECT_EQ(text(d), "[system] Be brief\n[user] One\n[assistant]");
+  d.clear();
+  EXPECT_EQ(text(d), "[system] Be brief\n[assistant]");
+}
+
+TEST_F(DialogueTest, KnowsWhetherAThoughtIsOpen) {
+  for (const bool think : {false, true}) {
+    Dialogue d = dialogue("", think);
+    d.say("<think>");
+    const auto prompt = d.prompt();
+    ASSERT_TRUE(prompt);
+    EXPECT_EQ(prompt->in_thought, think);
+  }
+}
+
+TEST_F(DialogueTest, SavesAndLoads) {
+  Dialogue d = dialogue("Be brief");
+  d.say("\xe2\x80\x9cOne\xe2\x80\x9d");
+  d.answer("hm", "Two");
+  const std::string saved = d.to_json();
+  EXPECT_TRUE(is_dialogue(saved));
+  Dialogue other = dialogue();
+  ASSERT_TRUE(other.load_json(saved));
+  EXPECT_EQ(other.to_json(), saved);
+  ASSERT_TRUE(other.load_json(R"([{"role": "user", "content": "x"}])"));
+  EXPECT_EQ(text(other), "[user] x\n[assistant]");
+  for (const auto& [json, message] : {
+           std::pair("x", "no JSON, expected a saved conversation"),
+           std::pair("{}", "no \"messages\", expected a saved conversation"),
+           std::pair("{\"messages\": 5}", "messages: not a list, expected one"),
+           std::pair("[5]", "message 0: no \"role\", expected a string"),
+           std::pair("[{\"role\": \"user\", \"content\": 5}]",
+                     "message 0: no \"content\", expected a string"),
+       }) {
+    const auto loaded = other.load_json(json);
+    ASSERT_FALSE(loaded) << json;
+    EXPECT_EQ(loaded.error().message(), message);
+    EXPECT_FALSE(is_dialogue(json));
+  }
+  EXPECT_EQ(text(other), "[user] x\n[assistant]");
+}
+
+TEST_F(DialogueTest, ReadsOnlyWhatIsNew) {
+  Session session = *Session::create(model_, {.context = 64});
+  Reader reader(session);
+  const std::vector<Token> first = {5, 17, 101, 3}, second = {5, 17, 101, 9, 9, 4};
+  const auto fresh_logits = [&](std::span<const Token> tokens) {
+    Session fresh = *Session::create(model_, {.context = 64});
+    const auto logits = fresh.append(tokens);
+    return std::vector<float>(logits->begin(), logits->end());
+  };
+  std::size_t read = 0;
+  // Another ending, the same again (one token is read: logits come of it), a prefix, a longer one.
+  for (const auto& [tokens, is_new] :
+       {std::pair(std::span(first), 4u), std::pair(std::span(second), 3u),
+        std::pair(std::span(second), 1u), std::pair(std::span(second).first(2), 1u),
+        std::pair(std::span(second), 4u)}) {
+    const auto logits = reader.read(tokens);
+    ASSERT_TRUE(logits);
+    EXPECT_TRUE(std::ranges::equal(*logits, fresh_logits(tokens)));
+    read += is_new;
+    EXPECT_EQ(reader.timing().tokens, read);
+  }
+  ASSERT_TRUE(reader.append(7));
+  const std::vector<Token> longer = {5, 17, 101, 9, 9, 4, 7, 8};
+  const auto logits = reader.read(longer);
+  ASSERT_TRUE(logits);
+  EXPECT_TRUE(std::ranges::equal(*logits, fresh_logits(longer)));
+  EXPECT_EQ(reader.timing().tokens, read + 1);
+
+  const std::vector<Token> too_long(65, 5);
+  EXPECT_EQ(reader.read(too_long).error().code(), ErrorCode::out_of_context);
+  const auto after = reader.read(first);
+  ASSERT_TRUE(after);
+  EXPECT_TRUE(std::ranges::equal(*after, fresh_logits(first)));
+}
+
+}  // namespace
+}  // namespace tsq::tool
