@@ -9,7 +9,9 @@ import sys
 import unittest
 
 from cli.convert import *
+from cli.environment import *
 from cli.inspect import *
+from cli.log import *
 from cli.perplexity import *
 from cli.run import *
 from cli.usage import *

@@ -1,7 +1,5 @@
 #include "engine.h"
 
-#include <cstdio>
-
 #include "base/errorf.h"
 #include "model_file.h"
 #include "support.h"
@@ -55,13 +53,25 @@ Result<std::vector<Token>> encode_text(const Tokenizer& tokenizer, std::string_v
 void describe(const Model& model, const Session& session, const EngineOptions& options) {
   const std::string name(model.name()), architecture(model.architecture());
   const auto level = cpu_level();
-  std::fprintf(stderr, "model      %s, %s, %d layers, %s\n", printable(name).c_str(),
-               printable(architecture).c_str(), model.n_layers(),
-               human_bytes(model.file_bytes()).c_str());
-  std::fprintf(stderr, "context    %d tokens, %s of cache and scratch\n", session.context(),
-               human_bytes(session.memory_bytes()).c_str());
-  std::fprintf(stderr, "compute    %s, %d thread%s, %s activations\n", level ? *level : "unknown",
-               session.threads(), session.threads() == 1 ? "" : "s", options.activations.c_str());
+  info_fact(
+      "model",
+      stringf("%s, %s, %d layers, %s", printable(name).c_str(), printable(architecture).c_str(),
+              model.n_layers(), human_bytes(model.file_bytes()).c_str()),
+      {{"name", name},
+       {"architecture", architecture},
+       {"layers", model.n_layers()},
+       {"file_bytes", model.file_bytes()}});
+  info_fact("context",
+            stringf("%d tokens, %s of cache and scratch", session.context(),
+                    human_bytes(session.memory_bytes()).c_str()),
+            {{"tokens", session.context()}, {"bytes", session.memory_bytes()}});
+  info_fact(
+      "compute",
+      stringf("%s, %d thread%s, %s activations", level ? *level : "unknown", session.threads(),
+              session.threads() == 1 ? "" : "s", options.activations.c_str()),
+      {{"level", level ? *level : "unknown"},
+       {"threads", session.threads()},
+       {"activations", options.activations}});
 }
 
 }  // namespace tsq::tool

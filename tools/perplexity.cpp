@@ -94,7 +94,7 @@ int measure(const Model& model, Session& session, const Options& options, std::s
     const auto scored = score_chunk(session, tokenizer, part, score);
     if (!scored) return fail(scored.error().at("chunk " + std::to_string(c + 1)));
     bar.clear();
-    std::fprintf(stderr, "[%zu/%zu] %.4f\n", c + 1, chunks, score.perplexity());
+    info("[%zu/%zu] %.4f", c + 1, chunks, score.perplexity());
     bar.update((c + 1) * chunk, chunks * chunk);
   }
   bar.clear();

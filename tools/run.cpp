@@ -39,11 +39,11 @@ struct Timing {
   double seconds = 0;
 
   void print(const char* what) const {
-    std::fprintf(stderr, "%-10s %zu token%s in %.2f s", what, tokens, tokens == 1 ? "" : "s",
-                 seconds);
-    if (computed > 0 && seconds > 0)
-      std::fprintf(stderr, ", %.1f tokens/s", static_cast<double>(computed) / seconds);
-    std::fputc('\n', stderr);
+    const double rate = computed > 0 && seconds > 0 ? static_cast<double>(computed) / seconds : 0;
+    info_fact(what,
+              stringf("%zu token%s in %.2f s", tokens, tokens == 1 ? "" : "s", seconds) +
+                  (rate > 0 ? stringf(", %.1f tokens/s", rate) : ""),
+              {{"tokens", tokens}, {"seconds", seconds}, {"tokens_per_second", rate}});
   }
 };
 
@@ -180,7 +180,7 @@ int generate(const Model& model, Session& session, Sampler& sampler, const Optio
   // On a terminal the text reads on from its prompt; a file or a pipe gets the answer alone.
   if (options.display_prompt) {
     if (!print(prompt)) return kFailure;
-  } else if (is_terminal(stdout) && is_terminal(stderr)) {
+  } else if (is_terminal(stdout) && is_terminal(stderr) && !log_json()) {
     std::fputs(prompt.c_str(), stderr);
   }
   Generation generation(tokenizer, session, sampler, options);
@@ -208,7 +208,7 @@ int run(const Options& options) {
   auto session = create_session(*model, options.engine);
   if (!session) return fail(session.error());
   describe(*model, *session, options.engine);
-  std::fprintf(stderr, "seed       %llu\n", static_cast<unsigned long long>(sampling.seed));
+  info_fact("seed", std::to_string(sampling.seed), {{"seed", sampling.seed}});
   return generate(*model, *session, *sampler, options, *prompt);
 }
 

@@ -26,9 +26,19 @@ class Usage(CliTest):
 
     def test_mistakes(self):
         for message, *arguments in [
-            ("unknown command 'runn'", "runn"),
-            ("unknown option '--bogus'", "--bogus"),
-            ("run: unknown option '--bogus'", "run", "--bogus"),
+            ("unknown command 'runn'; did you mean 'run'[?] see 'tsq --help'\n", "runn"),
+            ("unknown command 'fskc'; did you mean 'fsck'[?]", "fskc"),
+            ("unknown command 'x'; see 'tsq --help'\n", "x"),
+            ("unknown option '--bogus'; see 'tsq --help'\n", "--bogus"),
+            ("unknown option '--versoin'; did you mean '--version'[?]", "--versoin"),
+            ("run: unknown option '--bogus'; see 'tsq run --help'\n", "run", "--bogus"),
+            ("run: unknown option '-x'; see 'tsq run --help'\n", "run", "-p", "x", "-x"),
+            ("run: unknown option '--tmep'; did you mean '--temp'[?] see 'tsq run --help'\n", "run",
+             "--tmep", "0"),
+            ("run: unknown option '--tmep=0'; did you mean '--temp'[?]", "run", "--tmep=0"),
+            ("run: unknown option '-temp'; did you mean '--temp'[?]", "run", "-temp", "0"),
+            ("verify: unknown option '--log-jsno'; did you mean '--log-json'[?]", "verify",
+             "--log-jsno"),
             ("run: unknown option '--bogus=1'", "run", "-p", "x", "--bogus=1"),
             ("run: unexpected argument 'model.tsq'", "run", "model.tsq"),
             ("run: .*--predict", "run", "-n", "many"),
