@@ -477,44 +477,5 @@ TEST(WrongFields, MetadataKeysOfOtherSectionsAreRefused) {
   }
 }
 
-TEST(OptionalFeatures, UnknownBitsAreAcceptedAndKept) {
-  Bytes bytes = copy_of(sample_file().span());
-  put(bytes, 80, kMost);
-  sign(bytes);
-  const auto file = File::parse(bytes.span());
-  ASSERT_TRUE(file) << file.error().message();
-  EXPECT_EQ(file->header().optional_features, kMost);
-}
-
-// A section of a kind from 8 on behind the data is skipped; its place is checked all the same.
-TEST(OptionalFeatures, UnknownSectionsAreSkipped) {
-  const std::size_t end = sample_file().size();
-  Bytes bytes(end + 100);
-  std::memcpy(bytes.data(), sample_file().data(), end);
-  std::memset(bytes.data() + end, 0xee, 100);
-  put(bytes, 88, 8u);
-  const std::size_t entry = 96 + 64 * 7;
-  put(bytes, entry, 9u);
-  put<std::uint64_t>(bytes, entry + 8, end);
-  put<std::uint64_t>(bytes, entry + 16, 100);
-  put<std::uint64_t>(bytes, entry + 24, 77);
-  sign(bytes);
-  const auto file = File::parse(bytes.span());
-  ASSERT_TRUE(file) << file.error().message();
-  EXPECT_EQ(file->tensors().size(), kSampleTensors);
-  EXPECT_EQ(file->data().size(), end - 65536);
-
-  put<std::uint64_t>(bytes, entry + 8, end + 64);
-  sign(bytes);
-  EXPECT_EQ(File::parse(bytes.span()).error().message(),
-            "section directory: entry 7 (optional section) starts at byte 78464, expected 78400");
-  put<std::uint64_t>(bytes, entry + 8, end);
-  put<std::uint64_t>(bytes, entry + 16, kMost - end);
-  sign(bytes);
-  EXPECT_EQ(File::parse(bytes.span()).error().message(),
-            "section directory: entry 7 (optional section) has 18446744073709473215 bytes at byte "
-            "78400, the file has 78500");
-}
-
 }  // namespace
 }  // namespace tsq::format

@@ -18,7 +18,9 @@ inline std::vector<Finding> findings_in(Bytes bytes) {
   EXPECT_TRUE(file) << file.error().message();
   const auto report = verify(*file);
   EXPECT_TRUE(report);
-  EXPECT_EQ(report->checked_bytes, file->data().size());
+  std::uint64_t bytes_to_check = file->data().size();
+  for (const auto& section : file->optional_sections()) bytes_to_check += section.bytes.size();
+  EXPECT_EQ(report->checked_bytes, bytes_to_check);
   return report->findings;
 }
 

@@ -49,6 +49,9 @@ Result<void> check_data(const format::File& file, Report& report) {
     report.ok(stringf("%zu tensors, %s bytes: digests, codes, scales, padding",
                       file.tensors().size(), with_commas(checked->checked_bytes).c_str()));
     report.ok(stringf("%zu rotation probes", file.rotation_probes().size()));
+    if (const std::size_t n = file.optional_sections().size(); n > 0)
+      report.ok(
+          stringf("%zu optional sections that this build does not know: digests, padding", n));
   }
   return {};
 }

@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/errorf.h"
 #include "base/utf8.h"
+#include "base/zeros.h"
 #include "format/sections.h"
 
 namespace tsq::format {
@@ -90,7 +91,10 @@ Result<void> parse_directory(ByteReader& in, std::uint32_t n_sections, HeaderBlo
       return damaged("%s (%s) has %" PRIu64 " bytes at byte %" PRIu64 ", the file has %" PRIu64,
                      where.c_str(), section_name(k), entry.bytes, entry.offset, block.file_bytes);
     end = entry.offset + entry.bytes;
-    if (k >= kSections) continue;
+    if (k >= kSections) {
+      block.optional.push_back({kind, entry});
+      continue;
+    }
     const bool counts = k == kMetadata || k == kRotations || k == kTensors || k == kProbes;
     if (!counts && entry.count != 0)
       return damaged("%s (%s) has count %" PRIu64 ", expected 0", where.c_str(), section_name(k),
@@ -107,7 +111,7 @@ Result<void> parse_directory(ByteReader& in, std::uint32_t n_sections, HeaderBlo
                    ", the file has %" PRIu64,
                    end, block.file_bytes);
   const auto unused = in.take(kDirectoryEntryBytes * (kMaxSections - n_sections));
-  if (std::ranges::any_of(unused, [](std::byte b) { return b != std::byte{0}; }))
+  if (first_nonzero(unused))
     return damaged("section directory: an entry from %u on is not 0", n_sections);
   return {};
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/errorf.h"
+#include "base/zeros.h"
 #include "format/sections.h"
 
 namespace tsq::format {
@@ -99,7 +100,7 @@ Result<File> File::parse_front(std::span<const std::byte> front, std::uint64_t f
   for (std::size_t k = 0; k < kSections; ++k) {
     const SectionEntry& entry = block->sections[k];
     const auto gap = front.subspan(end, entry.offset - end);
-    if (std::ranges::any_of(gap, [](std::byte b) { return b != std::byte{0}; }))
+    if (first_nonzero(gap))
       return damaged("padding before section '%s': a byte from %" PRIu64 " on is not 0",
                      section_name(k), end);
     if (k == kData) break;
@@ -109,7 +110,15 @@ Result<File> File::parse_front(std::span<const std::byte> front, std::uint64_t f
     if (auto sound = check_digest(sections[k], k, entry.digest); !sound) return sound.error();
   }
   const SectionEntry& data = block->sections[kData];
-  if (file_bytes == front.size()) file.data_ = front.subspan(data.offset, data.bytes);
+  if (file_bytes == front.size()) {
+    file.data_ = front.subspan(data.offset, data.bytes);
+    end = data.offset + data.bytes;
+    for (const auto& [kind, entry] : block->optional) {
+      file.optional_sections_.push_back({kind, end, front.subspan(end, entry.offset - end),
+                                         front.subspan(entry.offset, entry.bytes), entry.digest});
+      end = entry.offset + entry.bytes;
+    }
+  }
   file.tokenizer_ = sections[kTokenizer];
 
   auto metadata = parse_metadata(sections[kMetadata], block->sections[kMetadata].count);

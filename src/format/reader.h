@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/mapped_file.h"
 #include "base/metadata.h"
 #include "format/file.h"
@@ -16,6 +17,16 @@ namespace tsq::format {
 
 struct ParseOptions {
   bool check_digests = true;  // header and small sections; fuzzers turn it off
+};
+
+// A section behind the data, of a feature that this build does not know. Nothing reads it but
+// verify().
+struct OptionalSection {
+  std::uint32_t kind;
+  std::uint64_t padding_at;            // byte of the file
+  std::span<const std::byte> padding;  // between the section before and this one
+  std::span<const std::byte> bytes;
+  Sha256 digest;
 };
 
 class File {
@@ -41,6 +52,7 @@ class File {
   std::span<const std::byte> tokenizer_section() const { return tokenizer_; }
   // The whole data section: the tensors and the zeros between them.
   std::span<const std::byte> data() const { return data_; }
+  std::span<const OptionalSection> optional_sections() const { return optional_sections_; }
   std::uint64_t file_bytes() const { return file_bytes_; }
 
  private:
@@ -52,6 +64,7 @@ class File {
   Result<void> check_derived_fields() const;
 
   std::span<const std::byte> data_, tokenizer_;
+  std::vector<OptionalSection> optional_sections_;
   std::uint64_t file_bytes_ = 0;
   Header header_;
   Metadata metadata_;

@@ -51,6 +51,11 @@ struct HeaderBlock {
   Header header;
   std::uint64_t file_bytes = 0;
   std::array<SectionEntry, kSections> sections;
+  struct Optional {
+    std::uint32_t kind;
+    SectionEntry entry;
+  };
+  std::vector<Optional> optional;  // behind the data, in their order
 };
 
 // bytes: the start of the file, file_bytes of which there are.

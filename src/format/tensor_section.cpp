@@ -7,6 +7,7 @@
 #include "base/byte_reader.h"
 #include "base/checked.h"
 #include "base/errorf.h"
+#include "base/zeros.h"
 #include "format/sections.h"
 
 namespace tsq::format {
@@ -239,8 +240,7 @@ Result<std::vector<TensorRecord>> parse_tensors(std::span<const std::byte> secti
       return rotation.error().at(name);
     if (auto placed = check_placement(tensor, data_bytes, end); !placed)
       return placed.error().at(name);
-    if (std::ranges::any_of(reserved, [](std::byte b) { return b != std::byte{0}; }))
-      return damaged("%s: a reserved byte is not 0", name.c_str());
+    if (first_nonzero(reserved)) return damaged("%s: a reserved byte is not 0", name.c_str());
     tensors.push_back(std::move(tensor));
   }
   if (names.left() != 0)

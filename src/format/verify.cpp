@@ -8,6 +8,7 @@
 
 #include "base/errorf.h"
 #include "base/hash.h"
+#include "base/zeros.h"
 #include "format/probes.h"
 #include "format/tokenizer_section.h"
 
@@ -297,15 +298,22 @@ class TensorCheck {
   Tally unused_codes_, infinite_, padding_weights_, padding_quads_, padding_scales_;
 };
 
-void check_gap(const File& file, std::uint64_t first, std::uint64_t end, const std::string& where,
-               std::vector<Finding>& findings) {
-  const auto gap = file.data().subspan(first, end - first);
-  const auto bad = std::ranges::find_if(gap, [](std::byte b) { return b != std::byte{0}; });
-  if (bad == gap.end()) return;
-  findings.push_back({"the bytes behind " + where,
-                      stringf("%u at byte %" PRIu64 " of the data section",
-                              std::to_integer<unsigned>(*bad), first + (bad - gap.begin())),
+// gap: bytes that start at `at` of `what`.
+void check_gap(std::span<const std::byte> gap, std::uint64_t at, const char* what,
+               const std::string& where, std::vector<Finding>& findings) {
+  const auto bad = first_nonzero(gap);
+  if (!bad) return;
+  findings.push_back({where,
+                      stringf("%u at byte %" PRIu64 " of the %s",
+                              std::to_integer<unsigned>(gap[*bad]), at + *bad, what),
                       "0"});
+}
+
+void check_optional_section(const OptionalSection& section, std::vector<Finding>& findings) {
+  const std::string name = stringf("optional section of kind %u", section.kind);
+  check_gap(section.padding, section.padding_at, "file", "the bytes before the " + name, findings);
+  if (const Sha256 found = sha256(section.bytes); found != section.digest)
+    findings.push_back({name + ": SHA-256 of its bytes", hex(found), hex(section.digest)});
 }
 
 void check_tokenizer(const File& file, std::vector<Finding>& findings) {
@@ -342,7 +350,9 @@ void check_probes(const File& file, std::vector<Finding>& findings) {
 
 Result<VerifyReport> verify(const File& file, const VerifyProgress& progress) {
   VerifyReport report;
-  const std::uint64_t total = file.data().size();
+  const std::uint64_t data_bytes = file.data().size();
+  std::uint64_t total = data_bytes;
+  for (const OptionalSection& section : file.optional_sections()) total += section.bytes.size();
   std::uint64_t shown = 0;
   const auto go_on = [&](std::uint64_t done) {
     report.checked_bytes = done;
@@ -361,12 +371,19 @@ Result<VerifyReport> verify(const File& file, const VerifyProgress& progress) {
                       printable(tensor.name).c_str());
     }
     check.report(report.findings);
-    const std::uint64_t next = i + 1 < tensors.size() ? tensors[i + 1].body_offset : total;
+    const std::uint64_t next = i + 1 < tensors.size() ? tensors[i + 1].body_offset : data_bytes;
     const std::string name = stringf("tensor '%s'", printable(tensor.name).c_str());
     std::uint64_t end = tensor.body_offset + tensor.body_bytes;
     if (tensor.scale_bytes != 0) end = tensor.scale_offset + tensor.scale_bytes;  // no gap before
-    check_gap(file, end, next, name, report.findings);
+    check_gap(file.data().subspan(end, next - end), end, "data section", "the bytes behind " + name,
+              report.findings);
     if (!go_on(next)) return errorf(ErrorCode::cancelled, "cancelled while checking");
+  }
+  std::uint64_t done = data_bytes;
+  for (const OptionalSection& section : file.optional_sections()) {
+    check_optional_section(section, report.findings);
+    done += section.bytes.size();
+    if (!go_on(done)) return errorf(ErrorCode::cancelled, "cancelled while checking");
   }
   check_tokenizer(file, report.findings);
   check_probes(file, report.findings);
