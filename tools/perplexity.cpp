@@ -115,9 +115,10 @@ int perplexity(Options options) {
   const auto model = load_model(options.engine);
   if (!model) return fail(model.error());
   options.engine.session.context = options.chunk;
+  if (const auto described = describe(*model, options.engine); !described)
+    return fail(described.error());
   auto session = create_session(*model, options.engine);
   if (!session) return fail(session.error());
-  describe(*model, *session, options.engine);
   return measure(*model, *session, options, *text);
 }
 

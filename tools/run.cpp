@@ -205,9 +205,10 @@ int run(const Options& options) {
   if (!model) return fail(model.error());
   auto sampler = Sampler::create(model->vocab_size(), sampling);
   if (!sampler) return fail(sampler.error().at("run"));
+  if (const auto described = describe(*model, options.engine); !described)
+    return fail(described.error());
   auto session = create_session(*model, options.engine);
   if (!session) return fail(session.error());
-  describe(*model, *session, options.engine);
   info_fact("seed", std::to_string(sampling.seed), {{"seed", sampling.seed}});
   return generate(*model, *session, *sampler, options, *prompt);
 }
