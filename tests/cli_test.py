@@ -10,7 +10,9 @@ import unittest
 
 from cli.chat import *
 from cli.convert import *
+from cli.environment import *
 from cli.inspect import *
+from cli.log import *
 from cli.perplexity import *
 from cli.run import *
 from cli.usage import *

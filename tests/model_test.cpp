@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/half.h"
+#include "engine/memory_plan.h"
 #include "engine/session_hooks.h"
 #include "kernels/dispatch.h"
 #include "models.h"
@@ -317,18 +318,48 @@ TEST_F(SessionTest, RefusesBadTokensAndOptions) {
             ErrorCode::invalid_argument);
 }
 
+TEST_F(SessionTest, TakesWhatItPlanned) {
+  for (const Activations activations : {Activations::int8, Activations::f32}) {
+    for (const std::int32_t context : {1, 16, 512, 700}) {
+      const SessionOptions options = {.context = context, .activations = activations};
+      const auto plan = Session::plan(model_, options);
+      ASSERT_TRUE(plan);
+      EXPECT_EQ(plan->context, context);
+      EXPECT_EQ(plan->weight_bytes, model_.file_bytes());
+      EXPECT_EQ(plan->kv_bytes_per_token,
+                model_.kv_bytes_per_token(activations == Activations::f32));
+      EXPECT_EQ(plan->kv_bytes, static_cast<std::uint64_t>(context) * plan->kv_bytes_per_token);
+      auto session = Session::create(model_, options);
+      ASSERT_TRUE(session);
+      ASSERT_TRUE(session->append(std::vector<Token>(static_cast<std::size_t>(context), 7)));
+      EXPECT_EQ(session->memory_bytes(), plan->kv_bytes + plan->scratch_bytes) << context;
+    }
+  }
+}
+
 TEST_F(SessionTest, PlansItsContextByTheMemory) {
-  const std::uint64_t per_token = model_.kv_bytes_per_token(false);
-  const SessionHooks small = {.memory = 200 * per_token};  // nine tenths of it are for the cache
-  const auto vast = create_session(model_, {.context = 181}, small);
-  ASSERT_FALSE(vast);
-  EXPECT_EQ(vast.error().code(), ErrorCode::out_of_memory);
-  EXPECT_NE(vast.error().message().find("at most 180 tokens fit"), std::string::npos)
-      << vast.error().message();
-  EXPECT_TRUE(create_session(model_, {.context = 180}, small));
-  const auto automatic = create_session(model_, {}, small);
-  ASSERT_TRUE(automatic);
-  EXPECT_EQ(automatic->context(), 180);
+  const auto bytes_for = [&](std::int32_t context) {
+    const auto plan = Session::plan(model_, {.context = context});
+    return plan->kv_bytes + plan->scratch_bytes;
+  };
+  for (const std::int32_t largest : {1, 2, 180, 511, 512, 513, 1000}) {
+    // The least memory of which nine tenths hold it.
+    const SessionHooks just = {.memory = (bytes_for(largest) + 8) / 9 * 10};
+    const auto vast = create_session(model_, {.context = largest + 1}, just);
+    ASSERT_FALSE(vast) << largest;
+    EXPECT_EQ(vast.error().code(), ErrorCode::out_of_memory);
+    EXPECT_NE(vast.error().message().find("at most " + std::to_string(largest) + " tokens fit"),
+              std::string::npos)
+        << vast.error().message();
+    EXPECT_TRUE(create_session(model_, {.context = largest}, just));
+    const auto automatic = create_session(model_, {}, just);
+    ASSERT_TRUE(automatic);
+    EXPECT_EQ(automatic->context(), largest);
+    EXPECT_EQ(plan_memory(model_, {}, just.memory)->largest_context, largest);
+  }
+  const auto none = create_session(model_, {}, {.memory = 1000});
+  ASSERT_FALSE(none);
+  EXPECT_NE(none.error().message().find("at most 0 tokens fit"), std::string::npos);
 }
 
 TEST_F(SessionTest, CancelledPromptsLeaveNothing) {

@@ -8,6 +8,7 @@
 #include "base/errorf.h"
 #include "base/output_file.h"
 #include "line_reader.h"
+#include "log.h"
 #include "support.h"
 #include "thoughts.h"
 
@@ -107,8 +108,7 @@ class Chat {
   int run(const std::optional<std::string>& first) {
     watch_interrupt();
     if (at_terminal_)
-      std::fputs("chat       /help lists the commands; Ctrl-C stops an answer, Ctrl-D ends\n",
-                 stderr);
+      info_fact("chat", "/help lists the commands; Ctrl-C stops an answer, Ctrl-D ends", {});
     Outcome outcome = first ? send(*first) : Outcome{};
     while (!outcome.leaves && !(first && options_.single_turn)) outcome = turn();
     if (options_.timings && answered_.tokens > 0) {
@@ -144,7 +144,7 @@ class Chat {
     return {!at_terminal_, code};
   }
   Outcome say(const std::string& text) {
-    std::fprintf(stderr, "%s\n", text.c_str());
+    info("%s", text.c_str());
     return {};
   }
 
@@ -213,7 +213,8 @@ std::optional<std::string> Chat::read_message(Outcome& outcome) {
         outcome = {true, kInterrupted};
       } else {
         asked_to_leave_ = true;
-        std::fputs("\nCtrl-C again, Ctrl-D or /exit ends the conversation\n", stderr);
+        std::fputc('\n', stderr);
+        info("Ctrl-C again, Ctrl-D or /exit ends the conversation");
       }
       return std::nullopt;
     }
@@ -356,8 +357,7 @@ Chat::Outcome Chat::load(const std::string& path) {
 
 Chat::Outcome Chat::help(const std::string&) {
   for (const Command& known : kCommands)
-    std::fprintf(stderr, "%-7s %-5s %s\n", known.name, known.argument ? known.argument : "",
-                 known.help);
+    info("%-7s %-5s %s", known.name, known.argument ? known.argument : "", known.help);
   return say("A line that ends in \\ goes on in the next; \"\"\" begins and ends a longer text.");
 }
 

@@ -95,7 +95,7 @@ convert::ConvertOptions library_options(const Options& options) {
     if (layout == "i2s-64") how.layouts.i2s_64 = true;
     if (layout == "stq-consecutive") how.layouts.stq_consecutive = true;
   }
-  how.threads = options.threads > 0 ? std::min(options.threads, usable_threads()) : usable_cores();
+  how.threads = threads_for(std::max(0, options.threads));
   how.allow_random = options.allow_random;
   return how;
 }

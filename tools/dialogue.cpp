@@ -3,6 +3,7 @@
 #include "base/errorf.h"
 #include "base/utf8.h"
 #include "chat/guard.h"
+#include "log.h"
 #include "support.h"
 
 namespace tsq::tool {

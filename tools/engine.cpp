@@ -1,13 +1,73 @@
 #include "engine.h"
 
-#include <cstdio>
+#include <utility>
 
 #include "base/errorf.h"
+#include "base/thread_pool.h"
 #include "model_file.h"
 #include "support.h"
 #include "tsq/loader.h"
 
 namespace tsq::tool {
+namespace {
+
+SessionOptions session_options(const EngineOptions& options) {
+  SessionOptions wanted = options.session;
+  wanted.activations = options.activations == "f32" ? Activations::f32 : Activations::int8;
+  return wanted;
+}
+
+// A context that does not fit: the same error, and what to type. The memory that is available
+// comes and goes, so a little less than the most is offered.
+Error with_context_hint(const Error& error, const Model& model, SessionOptions options) {
+  if (error.code() != ErrorCode::out_of_memory || options.context == 0) return error;
+  options.context = 0;
+  const auto fits = Session::plan(model, options);
+  if (!fits) return error;
+  const std::int32_t most = fits->largest_context - fits->largest_context / 50;
+  return {error.code(),
+          error.message() + stringf(": try -c %d", most > 512 ? most / 256 * 256 : most)};
+}
+
+void describe_model(const Model& model) {
+  const std::string name(model.name()), architecture(model.architecture());
+  info_fact("model",
+            stringf("%s, %s, %d layers, %s mapped", printable(name).c_str(),
+                    printable(architecture).c_str(), model.n_layers(),
+                    human_bytes(model.file_bytes()).c_str()),
+            {{"name", name},
+             {"architecture", architecture},
+             {"layers", model.n_layers()},
+             {"file_bytes", model.file_bytes()}});
+}
+
+// " of 16 cores (affinity 4, cgroup quota 2)", where something limits them.
+std::string limits_text(const CoreLimits& limits) {
+  std::string text;
+  if (limits.affinity < limits.cores) text = stringf("affinity %d", limits.affinity);
+  if (limits.quota && *limits.quota < limits.affinity)
+    text += stringf("%scgroup quota %.3g", text.empty() ? "" : ", ", *limits.quota);
+  return text.empty() ? "" : stringf(" of %d cores (", limits.cores) + text + ")";
+}
+
+void describe_compute(const EngineOptions& options) {
+  const auto level = cpu_level();
+  const int threads = threads_for(options.session.threads);
+  const CoreLimits limits = core_limits();
+  std::vector<LogField> fields = {{"level", level ? *level : "unknown"},
+                                  {"threads", threads},
+                                  {"activations", options.activations},
+                                  {"cores", limits.cores},
+                                  {"affinity", limits.affinity}};
+  if (limits.quota) fields.emplace_back("cgroup_quota", *limits.quota);
+  info_fact(
+      "compute",
+      stringf("%s, %d thread%s%s, %s activations", level ? *level : "unknown", threads,
+              threads == 1 ? "" : "s", limits_text(limits).c_str(), options.activations.c_str()),
+      std::move(fields));
+}
+
+}  // namespace
 
 void add_engine_options(CLI::App& command, EngineOptions& options) {
   command.add_option("-m,--model", options.model, "a .tsq file [models/fairy-tales.tsq]")
@@ -32,14 +92,33 @@ Result<Model> load_model(const EngineOptions& options) {
   return model;
 }
 
+Result<void> describe(const Model& model, const EngineOptions& options) {
+  const SessionOptions wanted = session_options(options);
+  const auto plan = Session::plan(model, wanted);
+  if (!plan) return with_context_hint(plan.error(), model, wanted);
+  describe_model(model);
+  info_fact(
+      "context",
+      stringf("%d tokens: %s of cache (%s a token) and %s of scratch", plan->context,
+              human_bytes(plan->kv_bytes).c_str(), human_bytes(plan->kv_bytes_per_token).c_str(),
+              human_bytes(plan->scratch_bytes).c_str()),
+      {{"tokens", plan->context},
+       {"weight_bytes", plan->weight_bytes},
+       {"cache_bytes", plan->kv_bytes},
+       {"cache_bytes_per_token", plan->kv_bytes_per_token},
+       {"scratch_bytes", plan->scratch_bytes}});
+  describe_compute(options);
+  return {};
+}
+
 Result<Session> create_session(const Model& model, const EngineOptions& options) {
-  SessionOptions wanted = options.session;
-  wanted.activations = options.activations == "f32" ? Activations::f32 : Activations::int8;
+  const SessionOptions wanted = session_options(options);
   auto session = Session::create(model, wanted);
-  if (session && session->threads() < wanted.threads)
+  if (!session) return with_context_hint(session.error(), model, wanted);
+  if (session->threads() < wanted.threads)
     warn("%d threads run, %d were asked for: this process has no more cores", session->threads(),
          wanted.threads);
-  if (session && session->context() > model.context_length())
+  if (session->context() > model.context_length())
     warn("a context of %d tokens, the model was trained for %d: expect it to lose the thread",
          session->context(), model.context_length());
   return session;
@@ -50,18 +129,6 @@ Result<std::vector<Token>> encode_text(const Tokenizer& tokenizer, std::string_v
   auto tokens = tokenizer.encode(text, {.add_special = false, .parse_special = parse_special});
   if (tokens && tokenizer.adds_bos()) tokens->insert(tokens->begin(), *tokenizer.bos());
   return tokens;
-}
-
-void describe(const Model& model, const Session& session, const EngineOptions& options) {
-  const std::string name(model.name()), architecture(model.architecture());
-  const auto level = cpu_level();
-  std::fprintf(stderr, "model      %s, %s, %d layers, %s\n", printable(name).c_str(),
-               printable(architecture).c_str(), model.n_layers(),
-               human_bytes(model.file_bytes()).c_str());
-  std::fprintf(stderr, "context    %d tokens, %s of cache and scratch\n", session.context(),
-               human_bytes(session.memory_bytes()).c_str());
-  std::fprintf(stderr, "compute    %s, %d thread%s, %s activations\n", level ? *level : "unknown",
-               session.threads(), session.threads() == 1 ? "" : "s", options.activations.c_str());
 }
 
 }  // namespace tsq::tool

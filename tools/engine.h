@@ -23,14 +23,14 @@ void add_engine_options(CLI::App& command, EngineOptions& options);
 
 // A model with a tokenizer, which every command needs.
 Result<Model> load_model(const EngineOptions& options);
+// Prints what will run and how, and what memory it will take, before it is taken. The error of a
+// context that does not fit says which -c would.
+Result<void> describe(const Model& model, const EngineOptions& options);
 // Warns where fewer threads run than were asked for.
 Result<Session> create_session(const Model& model, const EngineOptions& options);
 
 // The tokens of a text that is to be continued: begun as the model wants it, and not ended.
 Result<std::vector<Token>> encode_text(const Tokenizer& tokenizer, std::string_view text,
                                        bool parse_special = false);
-
-// Prints on stderr what runs and how.
-void describe(const Model& model, const Session& session, const EngineOptions& options);
 
 }  // namespace tsq::tool

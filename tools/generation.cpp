@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 
+#include "base/errorf.h"
+#include "log.h"
 #include "support.h"
 
 namespace tsq::tool {
@@ -25,11 +26,11 @@ Timing& Timing::operator+=(const Timing& other) {
 }
 
 void Timing::print(const char* what) const {
-  std::fprintf(stderr, "%-10s %zu token%s in %.2f s", what, tokens, tokens == 1 ? "" : "s",
-               seconds);
-  if (computed > 0 && seconds > 0)
-    std::fprintf(stderr, ", %.1f tokens/s", static_cast<double>(computed) / seconds);
-  std::fputc('\n', stderr);
+  const double rate = computed > 0 && seconds > 0 ? static_cast<double>(computed) / seconds : 0;
+  info_fact(what,
+            stringf("%zu token%s in %.2f s", tokens, tokens == 1 ? "" : "s", seconds) +
+                (rate > 0 ? stringf(", %.1f tokens/s", rate) : ""),
+            {{"tokens", tokens}, {"seconds", seconds}, {"tokens_per_second", rate}});
 }
 
 Result<std::span<const float>> Reader::read(std::span<const Token> prompt) {

@@ -1,4 +1,5 @@
 // tsq: runs, converts and examines ternary language models.
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -8,6 +9,8 @@
 #include "arguments.h"
 #include "base/errorf.h"
 #include "commands.h"
+#include "environment.h"
+#include "help.h"
 #include "support.h"
 
 namespace tsq::tool {
@@ -20,19 +23,33 @@ int fail_usage(const CLI::App& app, const CLI::ParseError& error) {
   std::string message = lower_first(error.what());
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
     const std::string first = app.remaining(true).front();
-    message = (first.starts_with('-') ? "unknown option '" : "unexpected argument '") +
-              printable(first) + "'";
+    if (first.starts_with('-')) return fail(unknown_option(used.empty() ? app : *used[0], first));
+    message = "unexpected argument '" + printable(first) + "'";
   }
   return fail(errorf(ErrorCode::invalid_argument, "%s%s; see 'tsq%s%s --help'",
                      name.empty() ? "" : (name + ": ").c_str(), message.c_str(),
                      name.empty() ? "" : " ", name.c_str()));
 }
 
+// Adds what the environment gives to the arguments.
+Result<void> add_environment(const CommandLine& line, std::vector<std::string>& arguments) {
+  std::vector<const CLI::Option*> given;
+  for (const GivenOption& option : line.given) given.push_back(option.option);
+  if (std::find(given.begin(), given.end(), line.command->get_help_ptr()) != given.end()) return {};
+  const auto found = environment_options(*line.command, given);
+  if (!found) return found.error();
+  for (const std::string& setting : found->settings)
+    debug("from the environment: %s", setting.c_str());
+  arguments.insert(std::find(arguments.begin(), arguments.end(), "--"), found->arguments.begin(),
+                   found->arguments.end());
+  blame_environment(found->settings);
+  return {};
+}
+
 int run_tool(const std::vector<std::string>& arguments) {
   CLI::App app("Runs, converts and examines language models with ternary weights.", "tsq");
   app.set_version_flag("--version", "tsq " TSQ_VERSION, "Print the version and exit");
-  app.get_formatter()->column_width(32);
-  app.get_formatter()->label("SUBCOMMAND", "COMMAND");
+  app.formatter(make_help_formatter());
   int exit_code = kSuccess;
   add_run(app, exit_code);
   add_convert(app, exit_code);
@@ -40,15 +57,25 @@ int run_tool(const std::vector<std::string>& arguments) {
   add_verify(app, exit_code);
   add_perplexity(app, exit_code);
   app.footer(
-      "'tsq COMMAND --help' lists the options of a command. Exit codes: 0 success, 1 failure,\n"
-      "2 usage, 3 damaged file, 4 unsupported file, 130 interrupted.");
+      "'tsq COMMAND --help' lists the options of a command, each with the environment variable "
+      "that gives its value where the command line does not. Exit codes: 0 success, 1 failure, 2 "
+      "usage, 3 damaged file, 4 unsupported file, 130 interrupted.");
+
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    add_log_options(*command);
 
   if (arguments.empty()) {
     std::fputs(app.help().c_str(), stderr);
     return kUsage;
   }
+  const CommandLine line = read_command_line(app, arguments);
+  set_log_as_asked(line);
   auto prepared = prepare_arguments(app, arguments);
   if (!prepared) return fail(prepared.error());
+  if (line.command != nullptr) {
+    const auto added = add_environment(line, *prepared);
+    if (!added) return fail(added.error());
+  }
   std::vector<std::string> reversed(prepared->rbegin(), prepared->rend());  // CLI11's order
   try {
     app.parse(std::move(reversed));

@@ -94,7 +94,7 @@ int measure(const Model& model, Session& session, const Options& options, std::s
     const auto scored = score_chunk(session, tokenizer, part, score);
     if (!scored) return fail(scored.error().at("chunk " + std::to_string(c + 1)));
     bar.clear();
-    std::fprintf(stderr, "[%zu/%zu] %.4f\n", c + 1, chunks, score.perplexity());
+    info("[%zu/%zu] %.4f", c + 1, chunks, score.perplexity());
     bar.update((c + 1) * chunk, chunks * chunk);
   }
   bar.clear();
@@ -115,9 +115,10 @@ int perplexity(Options options) {
   const auto model = load_model(options.engine);
   if (!model) return fail(model.error());
   options.engine.session.context = options.chunk;
+  if (const auto described = describe(*model, options.engine); !described)
+    return fail(described.error());
   auto session = create_session(*model, options.engine);
   if (!session) return fail(session.error());
-  describe(*model, *session, options.engine);
   return measure(*model, *session, options, *text);
 }
 

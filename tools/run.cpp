@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "engine.h"
 #include "generation.h"
+#include "log.h"
 #include "support.h"
 #include "tsq/sampler.h"
 
@@ -100,7 +101,7 @@ int generate(const Model& model, Session& session, Sampler& sampler, const Optio
   // On a terminal the text reads on from its prompt; a file or a pipe gets the answer alone.
   if (options.display_prompt) {
     if (!print(prompt)) return kFailure;
-  } else if (is_terminal(stdout) && is_terminal(stderr)) {
+  } else if (is_terminal(stdout) && is_terminal(stderr) && !log_json()) {
     std::fputs(prompt.c_str(), stderr);
   }
   PlainSink sink;
@@ -175,10 +176,11 @@ int run(const Options& options) {
   if (!prompt) return fail(prompt.error());
   auto sampler = Sampler::create(model->vocab_size(), sampling);
   if (!sampler) return fail(sampler.error().at("run"));
+  if (const auto described = describe(*model, options.engine); !described)
+    return fail(described.error());
   auto session = create_session(*model, options.engine);
   if (!session) return fail(session.error());
-  describe(*model, *session, options.engine);
-  std::fprintf(stderr, "seed       %llu\n", static_cast<unsigned long long>(sampling.seed));
+  info_fact("seed", std::to_string(sampling.seed), {{"seed", sampling.seed}});
   return talks ? run_chat(*model, *session, *sampler, options)
                : generate(*model, *session, *sampler, options, *prompt);
 }

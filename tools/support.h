@@ -6,7 +6,9 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "log.h"
 #include "tsq/error.h"
 
 namespace tsq::tool {
@@ -26,9 +28,12 @@ Exit exit_code(ErrorCode code);
 // takes the place of a stream. Reading and writing them fails as before.
 void reserve_standard_streams();
 
-// Prints "tsq: message" and returns the exit code that the error means.
+// Options that the environment gives, such as "TSQ_TEMP='-1'": a later error of usage may be
+// theirs, and names them.
+void blame_environment(const std::vector<std::string>& settings);
+
+// Says what failed and returns the exit code that the error means.
 int fail(const Error& error);
-[[gnu::format(printf, 1, 2)]] void warn(const char* format, ...);
 
 // Writes to stdout and flushes. False when that is impossible: the error is printed, except for a
 // closed pipe, whose reader has seen enough.
@@ -38,8 +43,9 @@ bool print(std::string_view text);
 Result<std::string> read_text(const std::string& path);
 
 bool is_terminal(std::FILE* stream);
-// A terminal, and NO_COLOR does not forbid it.
+// A terminal that can dim a word and draw over a line, and a user who wants that.
 bool has_color(std::FILE* stream);
+std::size_t terminal_columns(std::FILE* stream);  // 80 where it is none
 
 // Ctrl-C sets a flag; a second one ends the process at once.
 void watch_interrupt();
@@ -57,7 +63,7 @@ std::string with_commas(std::uint64_t number);
 std::string lower_first(std::string text);
 
 // A line on stderr that is drawn over itself: percent, amount, rate, time left. Only on a terminal
-// and without NO_COLOR; gone when the object is.
+// that can, without NO_COLOR, and not beside JSON lines; gone when the object is.
 class ProgressBar {
  public:
   enum class Unit { bytes, tokens };
@@ -79,5 +85,8 @@ class ProgressBar {
   bool drawn_ = false;
   Clock::time_point start_, last_;
 };
+
+// Takes the bar that is drawn, if one is, off the terminal: before a line of another kind.
+void erase_bar();
 
 }  // namespace tsq::tool

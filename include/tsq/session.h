@@ -42,15 +42,27 @@ class TSQ_API Snapshot {
   std::unique_ptr<const State> state_;
 };
 
+// What a session will take, known before it does. The first pass takes a row of logits more.
+struct MemoryPlan {
+  std::int32_t context = 0;          // tokens
+  std::int32_t largest_context = 0;  // the most that would fit
+  std::uint64_t weight_bytes = 0;    // the model's file: mapped, shared by its sessions
+  std::uint64_t kv_bytes_per_token = 0;
+  std::uint64_t kv_bytes = 0;  // of the whole context
+  std::uint64_t scratch_bytes = 0;
+};
+
 // A Session is one conversation with a Model: a key/value cache and a position in it. Many sessions
 // may share one model; a session belongs to one thread at a time.
 class TSQ_API Session {
  public:
   // The model is borrowed: it must outlive the session. Errors: invalid_argument (a negative
-  // option, a context above 2^24), out_of_memory (with the
-  // largest context whose cache would fit), unsupported (TSQ_ISA names a
-  // level this CPU lacks).
+  // option, a context above 2^24), out_of_memory (with the largest context that would fit),
+  // unsupported (TSQ_ISA names a level this CPU lacks).
   static Result<Session> create(const Model& model, const SessionOptions& options = {});
+
+  // The memory that create() would take now, taking none. Errors: as create().
+  static Result<MemoryPlan> plan(const Model& model, const SessionOptions& options = {});
 
   // Called before each block of a prompt with the tokens done and to do; false cancels. What it
   // throws passes through append(), which then has appended nothing.

@@ -4,14 +4,20 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace tsq {
 
+// Where the system shows them. Tests have folders of their own.
+struct CgroupFiles {
+  std::string mount = "/sys/fs/cgroup", self = "/proc/self/cgroup";
+};
+
 // Processors' worth of time; nothing without a quota.
-std::optional<double> cgroup_processors();
+std::optional<double> cgroup_processors(const CgroupFiles& files = {});
 
 // Bytes left under the memory limit, what the page cache holds and could give back included;
 // nothing without a limit.
-std::optional<std::uint64_t> cgroup_memory_left();
+std::optional<std::uint64_t> cgroup_memory_left(const CgroupFiles& files = {});
 
 }  // namespace tsq

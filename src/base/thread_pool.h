@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -42,10 +43,19 @@ class ThreadPool {
   std::atomic<bool> stop_{false};
 };
 
-// Processors that this process may keep busy: physical cores within its affinity, at most its
-// cgroup's quota (rounded up); at least 1.
+// What limits the processors that this process may keep busy.
+struct CoreLimits {
+  int cores = 1;                // physical ones of the machine
+  int affinity = 1;             // of these, within the process's affinity
+  std::optional<double> quota;  // processors' worth of time, by its control groups
+};
+CoreLimits core_limits();
+
+// Physical cores within affinity, at most the quota (rounded up); at least 1.
 int usable_cores();
 // The same, hyper-threads counted singly: the most threads that make sense.
 int usable_threads();
+// For as many as a user wants (0: one a core), so many run.
+int threads_for(int wanted);
 
 }  // namespace tsq

@@ -13,37 +13,12 @@
 #include "base/errorf.h"
 #include "base/memory.h"
 #include "base/thread_pool.h"
+#include "engine/memory_plan.h"
 #include "engine/model_state.h"
 #include "engine/session_hooks.h"
 #include "kernels/dispatch.h"
 
 namespace tsq {
-namespace {
-
-// Tokens of a prompt that are computed together. Results do not depend on it.
-constexpr std::size_t kMaxBatch = 512;
-
-// Tokens of context to make room for, or an error if those asked for do not fit into memory.
-Result<std::size_t> plan_context(const Model& model, const SessionOptions& options,
-                                 std::optional<std::uint64_t> available) {
-  const auto trained = static_cast<std::uint64_t>(model.context_length());
-  const auto wanted = options.context > 0 ? static_cast<std::uint64_t>(options.context) : trained;
-  const std::uint64_t per_token = model.kv_bytes_per_token(options.activations == Activations::f32);
-  if (!available) return static_cast<std::size_t>(wanted);
-  // A tenth is left for scratch and for everybody else.
-  const std::uint64_t fits = *available / 10 * 9 / per_token;
-  if (wanted <= fits) return static_cast<std::size_t>(wanted);
-  if (options.context == 0 && fits > 0) return static_cast<std::size_t>(fits);
-  return errorf(ErrorCode::out_of_memory,
-                "a context of %" PRIu64
-                " tokens needs %.2f GB of cache, %.2f GB of memory are "
-                "available: at most %" PRIu64 " tokens fit",
-                wanted, static_cast<double>(wanted) * static_cast<double>(per_token) * 1e-9,
-                static_cast<double>(*available) * 1e-9, fits);
-}
-
-}  // namespace
-
 struct Snapshot::State {
   std::uint64_t model;
   Activations activations;
@@ -76,52 +51,39 @@ Result<Session> Session::create(const Model& model, const SessionOptions& option
   return create_session(model, options, {});
 }
 
+Result<MemoryPlan> Session::plan(const Model& model, const SessionOptions& options) {
+  return plan_memory(model, options, available_memory());
+}
+
 Result<Session> create_session(const Model& model, const SessionOptions& options,
                                const SessionHooks& hooks) {
-  if (options.context < 0) {
-    return errorf(ErrorCode::invalid_argument,
-                  "a context of %" PRId32
-                  " tokens was asked for, expected 1 or more (0: the model's)",
-                  options.context);
-  }
-  if (options.threads < 0) {
-    return errorf(ErrorCode::invalid_argument,
-                  "%" PRId32 " threads were asked for, expected 1 or more (0: one a core)",
-                  options.threads);
-  }
-  if (options.context > static_cast<std::int32_t>(kMaxContext)) {
-    return errorf(ErrorCode::invalid_argument,
-                  "a context of %" PRId32 " tokens was asked for, expected at most %zu",
-                  options.context, kMaxContext);
-  }
+  const auto plan = plan_memory(
+      model, options, hooks.memory != 0 ? std::optional(hooks.memory) : available_memory());
+  if (!plan) return plan.error();
+  const auto context = static_cast<std::size_t>(plan->context);
   const kernels::Kernels* table = hooks.kernels;
   if (table == nullptr) {
     const kernels::Choice& choice = kernels::chosen();
     if (choice.kernels == nullptr) return Error(ErrorCode::unsupported, choice.error);
     table = choice.kernels;
   }
-  const auto context = plan_context(
-      model, options, hooks.memory != 0 ? std::optional(hooks.memory) : available_memory());
-  if (!context) return context.error();
   try {
-    const int threads = hooks.threads != 0     ? hooks.threads
-                        : options.threads == 0 ? usable_cores()
-                                               : std::min(options.threads, usable_threads());
-    const std::size_t max_batch = std::min(kMaxBatch, *context);
+    const int threads = hooks.threads != 0 ? hooks.threads : threads_for(options.threads);
+    const std::size_t max_batch = std::min(kMaxBatch, context);
     const Graph& graph = *model.state().graph;
     auto backend = make_cpu_backend({.kernels = table,
                                      .threads = threads,
                                      .int8 = options.activations == Activations::int8,
                                      .max_tokens = max_batch,
                                      .observer = hooks.observer});
-    auto scratch = graph.new_state(*backend, max_batch, *context);
+    auto scratch = graph.new_state(*backend, max_batch, context);
     auto state = std::make_unique<Session::State>(Session::State{
         .model = model.state().serial,
         .graph = graph,
         .activations = options.activations,
         .backend = std::move(backend),
         .scratch = std::move(scratch),
-        .context = *context,
+        .context = context,
         .threads = threads,
         .positions = std::vector<std::int32_t>(max_batch),
         .sequences = std::vector<std::int32_t>(max_batch),
@@ -129,7 +91,7 @@ Result<Session> create_session(const Model& model, const SessionOptions& options
     return Session(std::move(state));
   } catch (const std::bad_alloc&) {
     return errorf(ErrorCode::out_of_memory,
-                  "no memory for a session of %zu tokens: a smaller context may fit", *context);
+                  "no memory for a session of %zu tokens: a smaller context may fit", context);
   } catch (const std::system_error& error) {
     return errorf(ErrorCode::out_of_memory, "threads cannot be started: %s", error.what());
   }

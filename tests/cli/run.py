@@ -1,11 +1,13 @@
 """What run generates: prompts, limits, signals."""
 
+import json
 import os
 import re
 import shutil
 import signal
+import unittest
 
-from cli.support import CONTEXT, CliTest, SOURCE, on_terminal
+from cli.support import CONTEXT, CliTest, MODELS, SOURCE, on_terminal
 from tsq_tool import FAILURE, INTERRUPTED, SUCCESS, UNSUPPORTED, USAGE, finish, start, tsq
 
 
@@ -20,8 +22,9 @@ class Run(CliTest):
         done = self.assert_succeeds(self.run_model("-p", "Once", "-n", "20", "--ignore-eos", "-s",
                                                    "7"))
         self.assertTrue(done.out.endswith("\n"))
-        for line in [r"model +.*llama, \d+ layers, .* kB", r"context +1024 tokens, .* of cache and scratch",
-                     r"compute +(scalar|avx2|avx512), \d+ threads?, int8 activations", r"seed +7",
+        for line in [r"model +.*llama, \d+ layers, .* kB mapped",
+                     r"context +1024 tokens: .* of cache \(.*B a token\) and .*B of scratch",
+                     r"compute +(scalar|avx2|avx512), \d+ threads?.*, int8 activations", r"seed +7",
                      r"prompt +\d+ tokens? in [\d.]+ s, [\d.]+ tokens/s",
                      r"generated +20 tokens in [\d.]+ s, [\d.]+ tokens/s"]:
             self.assertRegex(done.err, "(?m)^" + line + "$")
@@ -124,6 +127,35 @@ class Run(CliTest):
                             "-p", "x", "-c", 2**31 - 1)
         self.assert_refuses(USAGE, "-1 threads", "run", "-m", self.model, "-p", "x", "-t", "-1")
         self.assert_refuses(USAGE, "-1 tokens", "run", "-m", self.model, "-p", "x", "-c", "-1")
+
+    def test_a_context_beyond_the_memory_names_the_one_that_fits(self):
+        model = MODELS.parents[2] / "models" / "fairy-tales.tsq"
+        options = ["run", "-m", model, "-p", "x", "-n", "0", "--activations", "f32"]
+        lines = self.assert_succeeds(tsq(*options, "--log-json")).err.splitlines()
+        per_token = json.loads(lines[1])["fields"]["cache_bytes_per_token"]
+        with open("/proc/meminfo") as meminfo:
+            available = 1024 * int(re.search(r"MemAvailable: +(\d+)", meminfo.read())[1])
+        if per_token * 2**24 < available:
+            self.skipTest("the longest context fits into this machine")
+        done = self.assert_refuses(FAILURE, r"a context of 16777216 tokens needs .* GB of cache and "
+                                   r".* GB of scratch, .* GB of memory are available: at most \d+ "
+                                   r"tokens fit: try -c \d+\n", *options, "-c", 2**24)
+        most, offered = map(int, re.search(r"most (\d+) tokens fit: try -c (\d+)", done.err).groups())
+        self.assertLess(per_token * most, 0.95 * available)
+        self.assertLess(0.9 * most, offered)
+        self.assertLess(offered, most)
+
+    @unittest.skipUnless(hasattr(os, "sched_setaffinity"), "affinity cannot be set here")
+    def test_what_limits_the_threads_is_told(self):
+        cpus = sorted(os.sched_getaffinity(0))
+        done = finish(start("run", "-m", self.model, "-p", "x", "-n", "0",
+                            preexec_fn=lambda: os.sched_setaffinity(0, cpus[:1])))
+        cores = json.loads(self.run_model("-p", "x", "-n", "0", "--log-json").err.splitlines()[2])
+        self.assertEqual(cores["fields"]["fact"], "compute")
+        if cores["fields"]["cores"] == 1:
+            self.skipTest("one core cannot be limited")
+        self.assertRegex(done.err, rf", 1 thread of {cores['fields']['cores']} cores \(affinity 1"
+                                   r"[^)]*\), int8 activations\n")
 
     def test_stop_strings(self):
         options = ["-p", "Once", "-n", "40", "--ignore-eos", "-s", "5"]

@@ -1,11 +1,14 @@
 """What the tests of the tool share: a model to run, and what every refusal looks like."""
 
+import fcntl
 import os
 import pathlib
 import pty
 import shutil
+import struct
 import sys
 import tempfile
+import termios
 import unittest
 
 from tsq_tool import SUCCESS, TSQ, tsq
@@ -17,10 +20,12 @@ CONTEXT = 1024  # of every tiny model
 COMMANDS = ["run", "convert", "inspect", "verify", "perplexity"]
 
 
-def on_terminal(*arguments, env=None):
+def on_terminal(*arguments, env=None, columns=None):
     """Runs with a terminal for stdin, stdout and stderr: the exit code and all it showed."""
     pid, terminal = pty.fork()
     if pid == 0:
+        if columns:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
         os.execve(TSQ, ["tsq", *map(str, arguments)], {**os.environ, **(env or {})})
     shown = b""
     try:
