@@ -10,7 +10,7 @@
 namespace tsq::tool {
 namespace {
 
-constexpr std::array<std::string_view, 2> kUnbuiltCommands = {"bench", "serve"};
+constexpr std::array<std::string_view, 1> kUnbuiltCommands = {"serve"};
 
 struct UnbuiltOption {
   std::string_view command, name;
@@ -41,6 +41,9 @@ constexpr UnbuiltOption kUnbuiltOptions[] = {
     {"perplexity", "--kl-base"},
     {"perplexity", "-ngl"},
     {"perplexity", "--repack"},
+    {"bench", "-ngl"},
+    {"bench", "--n-gpu-layers"},
+    {"bench", "--repack"},
 };
 
 bool is_unbuilt(std::string_view command, std::string_view name) {

@@ -39,6 +39,7 @@ int run_tool(const std::vector<std::string>& arguments) {
   add_inspect(app, exit_code);
   add_verify(app, exit_code);
   add_perplexity(app, exit_code);
+  add_bench(app, exit_code);
   app.footer(
       "'tsq COMMAND --help' lists the options of a command. Exit codes: 0 success, 1 failure,\n"
       "2 usage, 3 damaged file, 4 unsupported file, 130 interrupted.");
