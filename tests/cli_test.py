@@ -151,7 +151,7 @@ class Usage(CliTest):
             ("run", ["--dtype", "ternary-bonsai"]), ("run", ["--adapter=hadamard-r64"]),
             ("convert", ["--ternarize"]), ("convert", ["--rle-threshold", "0.28"]),
             ("convert", ["--residual-ratio", "0.01"]), ("convert", ["--hadamard-order", "64"]),
-            ("perplexity", ["--kl-base", "x"]), ("bench", ["-ngl", "99"]),
+            ("perplexity", ["-ngl", "99"]), ("bench", ["-ngl", "99"]),
         ]:
             with self.subTest(arguments):
                 name = arguments[0].split("=")[0]

@@ -38,7 +38,6 @@ constexpr UnbuiltOption kUnbuiltOptions[] = {
     {"convert", "--block-size"},
     {"convert", "--rle-threshold"},
     {"convert", "--h-block"},
-    {"perplexity", "--kl-base"},
     {"perplexity", "-ngl"},
     {"perplexity", "--repack"},
     {"bench", "-ngl"},
