@@ -29,7 +29,6 @@ constexpr UnbuiltOption kUnbuiltOptions[] = {
     {"run", "--repack"},
     {"run", "--adapter"},
     {"run", "--dtype"},
-    {"run", "--check-hadamard"},
     {"convert", "--ternarize"},
     {"convert", "--bits-ternary"},
     {"convert", "--residual-ratio"},

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/errorf.h"
+#include "check_hadamard.h"
 #include "commands.h"
 #include "engine.h"
 #include "support.h"
@@ -31,6 +32,7 @@ struct Options {
   bool ignore_eos = false;
   bool display_prompt = false;
   bool no_timings = false;
+  bool check_hadamard = false;
 };
 
 struct Timing {
@@ -163,6 +165,10 @@ int generate(const Model& model, Session& session, Sampler& sampler, const Optio
   for (const Token token : *tokens) sampler.accept(token);
 
   watch_interrupt();
+  if (options.check_hadamard) {
+    const auto checked = check_hadamard(model, options.engine, *tokens);
+    if (!checked) return fail(checked.error());
+  }
   Timing reading{tokens->size(), tokens->size(), 0};
   const auto start = Clock::now();
   ProgressBar bar("prompt", ProgressBar::Unit::tokens);
@@ -262,6 +268,8 @@ void add_run(CLI::App& app, int& exit_code) {
   command->add_flag("--ignore-eos", o.ignore_eos, "do not let the model end the text");
   command->add_flag("--display-prompt", o.display_prompt, "begin the output with the prompt");
   command->add_flag("--no-timings", o.no_timings, "do not print the timings");
+  command->add_flag("--check-hadamard", o.check_hadamard,
+                    "check the rotations on the prompt, and print what they do to it");
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }
 
