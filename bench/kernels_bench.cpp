@@ -1,35 +1,30 @@
 // Decode (one column) of t2, t1 and s34 as a share of what the memory can deliver.
 //
-// Every round times one pass of the kernel over 1 GiB of distinct weights and, right after it, nine
-// readers of the same pages (1, 2 and 4 streams; no prefetch, 2 and 8 KiB ahead) on as many
+// Every round times one pass of the kernel over 1 GiB of distinct weights and, before and after it,
+// nine readers of the same pages (1, 2 and 4 streams; no prefetch, 2 and 8 KiB ahead) on as many
 // threads. `of_read_bandwidth` is the median over the rounds of kernel / reader, for the reader
 // that is the hardest to keep up with. Time is the CPU time of the slowest thread, which on an idle
 // machine is the time on the clock and on a busy one leaves out the turns of others.
 #include <benchmark/benchmark.h>
-
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
 #include <sys/mman.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <string>
-#include <thread>
 #include <tuple>
 #include <vector>
 
+#include "bench/read_bandwidth.h"
 #include "kernels/dispatch.h"
 #include "kernels/layout.h"
 
 namespace {
 
 using namespace tsq::kernels;
+namespace bench = tsq::bench;
 
 constexpr std::size_t kCols = 5120;
 constexpr std::size_t kBytes = std::size_t{1} << 30;
@@ -65,82 +60,6 @@ const Weights& weights() {
   return w;
 }
 
-double cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-// Runs f(thread) on `threads` threads; CPU seconds of the slowest.
-template <class F>
-double seconds(int threads, F f) {
-  std::vector<double> used(static_cast<std::size_t>(threads));
-  const auto timed = [&](int t) {
-    const double start = cpu_seconds();
-    f(t);
-    used[static_cast<std::size_t>(t)] = cpu_seconds() - start;
-  };
-  std::vector<std::thread> others;
-  for (int t = 1; t < threads; ++t) others.emplace_back(timed, t);
-  timed(0);
-  for (std::thread& t : others) t.join();
-  return *std::max_element(used.begin(), used.end());
-}
-
-#ifdef __x86_64__
-#define TSQ_READER __attribute__((target("avx2")))
-#else
-#define TSQ_READER
-#endif
-
-// One line of 64 bytes, folded into sum.
-#ifdef __x86_64__
-using Sum = __m256i;
-TSQ_READER inline void read_line(const std::byte* at, Sum& sum) {
-  const auto* v = reinterpret_cast<const __m256i*>(at);
-  sum = _mm256_xor_si256(sum, _mm256_xor_si256(_mm256_load_si256(v), _mm256_load_si256(v + 1)));
-}
-#else
-using Sum = std::uint64_t;
-inline void read_line(const std::byte* at, Sum& sum) {
-  std::uint64_t words[8];
-  std::memcpy(words, at, sizeof words);
-  for (const std::uint64_t w : words) sum ^= w;
-}
-#endif
-
-template <int kStreams, int kAhead>
-TSQ_READER void read(const std::byte* from, std::size_t bytes) {
-  const std::size_t step = bytes / kStreams / 64 * 64;
-  Sum sums[kStreams] = {};
-  for (std::size_t i = 0; i < step; i += 64) {
-    for (int s = 0; s < kStreams; ++s) {
-      const std::byte* at = from + s * step + i;
-      if (kAhead != 0) __builtin_prefetch(at + kAhead);
-      read_line(at, sums[s]);
-    }
-  }
-  for (Sum& sum : sums) benchmark::DoNotOptimize(sum);
-}
-
-using Reader = void(const std::byte*, std::size_t);
-constexpr Reader* kReaders[] = {read<1, 0>,    read<2, 0>,    read<4, 0>,
-                                read<1, 2048>, read<2, 2048>, read<4, 2048>,
-                                read<1, 8192>, read<2, 8192>, read<4, 8192>};
-
-// GB/s of a reader over `bytes` from `from` on.
-double read_bandwidth(Reader* reader, int threads, const std::byte* from, std::size_t bytes) {
-  const std::size_t share = bytes / static_cast<std::size_t>(threads) / 64 * 64;
-  const double s =
-      seconds(threads, [=](int t) { reader(from + static_cast<std::size_t>(t) * share, share); });
-  return static_cast<double>(share) * threads / s / 1e9;
-}
-
-double median(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  return v[v.size() / 2];
-}
-
 void decode(benchmark::State& state, TernaryGemmFn* gemm, std::size_t row_block_bytes) {
   const int threads = static_cast<int>(state.range(0));
   const std::size_t blocks = kBytes / row_block_bytes;
@@ -157,10 +76,15 @@ void decode(benchmark::State& state, TernaryGemmFn* gemm, std::size_t row_block_
   const double bytes = static_cast<double>(blocks * row_block_bytes);
 
   std::vector<double> speeds;
-  std::array<std::vector<double>, std::size(kReaders)> ceilings;
-  std::array<std::vector<double>, std::size(kReaders)> ratios;
+  bench::ReadCeiling ceiling(threads, bench::Clock::cpu);
+  // A quarter of the pages, another one each round: close in time, and far more than the caches.
+  const auto read_quarter = [&] {
+    const std::size_t quarter = kBytes / 4;
+    ceiling.measure({weights().data() + speeds.size() % 4 * quarter, quarter});
+  };
+  read_quarter();
   for (auto _ : state) {
-    const double s = seconds(threads, [&](int t) {
+    const double s = bench::slowest_seconds(threads, bench::Clock::cpu, [&](int t) {
       const auto at = [&](int i) {
         return blocks * static_cast<std::size_t>(i) / static_cast<std::size_t>(threads) * kRowBlock;
       };
@@ -168,24 +92,12 @@ void decode(benchmark::State& state, TernaryGemmFn* gemm, std::size_t row_block_
     });
     benchmark::DoNotOptimize(y.data());
     state.SetIterationTime(s);
-    // A quarter of the pages, another one each round: close in time, and far more than the caches.
-    const std::size_t quarter = kBytes / 4;
-    const std::byte* pages = weights().data() + speeds.size() % 4 * quarter;
     speeds.push_back(bytes / s / 1e9);
-    for (std::size_t r = 0; r < std::size(kReaders); ++r) {
-      ceilings[r].push_back(read_bandwidth(kReaders[r], threads, pages, quarter));
-      ratios[r].push_back(speeds.back() / ceilings[r].back());
-    }
+    read_quarter();
   }
-  double ceiling = 0;
-  double share = 1e9;
-  for (std::size_t r = 0; r < std::size(kReaders); ++r) {
-    ceiling = std::max(ceiling, median(ceilings[r]));
-    share = std::min(share, median(ratios[r]));
-  }
-  state.counters["GB/s"] = median(speeds);
-  state.counters["read_GB/s"] = ceiling;
-  state.counters["of_read_bandwidth"] = share;
+  state.counters["GB/s"] = bench::median(speeds);
+  state.counters["read_GB/s"] = ceiling.read_speed();
+  state.counters["of_read_bandwidth"] = ceiling.share(speeds);
 }
 
 }  // namespace

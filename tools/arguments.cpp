@@ -14,7 +14,7 @@
 namespace tsq::tool {
 namespace {
 
-constexpr std::array<std::string_view, 2> kUnbuiltCommands = {"bench", "serve"};
+constexpr std::array<std::string_view, 1> kUnbuiltCommands = {"serve"};
 
 struct UnbuiltOption {
   std::string_view command, name;
@@ -27,7 +27,6 @@ constexpr UnbuiltOption kUnbuiltOptions[] = {
     {"run", "--repack"},
     {"run", "--adapter"},
     {"run", "--dtype"},
-    {"run", "--check-hadamard"},
     {"convert", "--ternarize"},
     {"convert", "--bits-ternary"},
     {"convert", "--residual-ratio"},
@@ -36,9 +35,11 @@ constexpr UnbuiltOption kUnbuiltOptions[] = {
     {"convert", "--block-size"},
     {"convert", "--rle-threshold"},
     {"convert", "--h-block"},
-    {"perplexity", "--kl-base"},
     {"perplexity", "-ngl"},
     {"perplexity", "--repack"},
+    {"bench", "-ngl"},
+    {"bench", "--n-gpu-layers"},
+    {"bench", "--repack"},
 };
 
 bool is_unbuilt(std::string_view command, std::string_view name) {

@@ -56,6 +56,7 @@ int run_tool(const std::vector<std::string>& arguments) {
   add_inspect(app, exit_code);
   add_verify(app, exit_code);
   add_perplexity(app, exit_code);
+  add_bench(app, exit_code);
   app.footer(
       "'tsq COMMAND --help' lists the options of a command, each with the environment variable "
       "that gives its value where the command line does not. Exit codes: 0 success, 1 failure, 2 "

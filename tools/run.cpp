@@ -8,6 +8,7 @@
 
 #include "base/errorf.h"
 #include "chat.h"
+#include "check_hadamard.h"
 #include "commands.h"
 #include "engine.h"
 #include "generation.h"
@@ -30,6 +31,13 @@ struct Options {
   bool parse_special = false;
   bool display_prompt = false;
   bool no_timings = false;
+  bool check_hadamard = false;
+};
+
+struct Timing {
+  std::size_t tokens = 0;
+  std::size_t computed = 0;  // tokens that the model was run for: an answer's last one is not
+  double seconds = 0;
 
   bool conversation = false, no_conversation = false;  // neither: as wants_chat() has it
   ChatOptions chat;
@@ -91,6 +99,10 @@ int generate(const Model& model, Session& session, Sampler& sampler, const Optio
   for (const Token token : *tokens) sampler.accept(token);
 
   watch_interrupt();
+  if (options.check_hadamard) {
+    const auto checked = check_hadamard(model, options.engine, *tokens);
+    if (!checked) return fail(checked.error());
+  }
   Reader reader(session);
   const auto logits = reader.read(*tokens);
   if (!logits) {
@@ -281,6 +293,8 @@ void add_run(CLI::App& app, int& exit_code) {
   command->add_flag("--ignore-eos", o.generation.ignore_eos, "do not let the model end the text");
   command->add_flag("--display-prompt", o.display_prompt, "begin the output with the prompt");
   command->add_flag("--no-timings", o.no_timings, "do not print the timings");
+  command->add_flag("--check-hadamard", o.check_hadamard,
+                    "check the rotations on the prompt, and print what they do to it");
   add_chat_options(*command, o);
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }

@@ -71,11 +71,13 @@ Result<Session> create_session(const Model& model, const SessionOptions& options
     const int threads = hooks.threads != 0 ? hooks.threads : threads_for(options.threads);
     const std::size_t max_batch = std::min(kMaxBatch, context);
     const Graph& graph = *model.state().graph;
-    auto backend = make_cpu_backend({.kernels = table,
-                                     .threads = threads,
-                                     .int8 = options.activations == Activations::int8,
-                                     .max_tokens = max_batch,
-                                     .observer = hooks.observer});
+    const CpuOptions cpu = {.kernels = table,
+                            .threads = threads,
+                            .int8 = options.activations == Activations::int8,
+                            .max_tokens = max_batch,
+                            .observer = hooks.observer};
+    auto backend =
+        hooks.trace != nullptr ? make_tracing_backend(cpu, *hooks.trace) : make_cpu_backend(cpu);
     auto scratch = graph.new_state(*backend, max_batch, context);
     auto state = std::make_unique<Session::State>(Session::State{
         .model = model.state().serial,

@@ -1,10 +1,10 @@
-// Sessions as tests need them.
+// Sessions as tests and checks need them.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 
-#include "backend/cpu.h"
+#include "backend/tracing.h"
 #include "tsq/session.h"
 
 namespace tsq {
@@ -15,6 +15,8 @@ struct SessionHooks {
   std::uint64_t memory = 0;                   // bytes available, whatever the machine has
   // Sees every matrix of every projection.
   std::function<void(const ProjectionTrace&)> observer;
+  // Filled while the session runs, which it must outlive.
+  ActivationTrace* trace = nullptr;
 };
 
 Result<Session> create_session(const Model& model, const SessionOptions& options,

@@ -86,6 +86,22 @@ class Run(CliTest):
         done = self.assert_succeeds(self.run_model("-p", "Once", "-n", "3", "--no-timings"))
         self.assertNotRegex(done.err, "(?m)^(prompt|generated)")
 
+    def test_the_rotations_are_checked(self):
+        options = ["-p", "Once upon a time", "-n", "5", "-s", "1", "-t", "1"]
+        plain = self.run_model(*options)
+        done = self.assert_succeeds(self.run_model(*options, "--check-hadamard"))
+        self.assertEqual(done.out, plain.out)
+        number = r" +[\d.e+-]+"
+        for stage in ["attn_q+attn_k+attn_v", "attn_output", "ffn_gate+ffn_up", "ffn_down"]:
+            self.assertRegex(done.err, rf"(?m)^blk\.0\.{re.escape(stage)} +128({number}){{9}}$")
+        self.assertIn("stage", done.err)
+        self.assertNotIn("WRONG", done.err)
+        none = self.folder / "plain.tsq"
+        self.assert_succeeds(tsq("convert", MODELS / "llama_tq.tq1_0.gguf", "-o", none, "--no-probe"))
+        done = self.assert_succeeds(tsq("run", "-m", none, *options, "--check-hadamard"))
+        self.assertIn("the model's weights are not rotated\n", done.err)
+        self.assertNotIn("stage", done.err)
+
     def test_an_empty_prompt_needs_a_token_that_begins_a_text(self):
         for done in [self.run_model("-p", "", "-n", "1"), self.run_model("-n", "1"),
                      self.run_model("-n", "1", stdin="\n")]:

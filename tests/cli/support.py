@@ -17,7 +17,7 @@ MODELS = pathlib.Path(sys.argv[2]).resolve()
 SOURCE = MODELS / "llama_rot128.ptq1_0.gguf"
 CONTEXT = 1024  # of every tiny model
 
-COMMANDS = ["run", "convert", "inspect", "verify", "perplexity"]
+COMMANDS = ["run", "convert", "inspect", "verify", "perplexity", "bench"]
 
 
 def on_terminal(*arguments, env=None, columns=None):

@@ -12,11 +12,11 @@ from tsq_tool import DAMAGED, FAILURE, UNSUPPORTED, tsq
 class WrongFiles(CliTest):
     """One row a file."""
 
-    def check(self, path, expected, commands=("run", "inspect", "verify", "perplexity")):
+    def check(self, path, expected, commands=("run", "inspect", "verify", "perplexity", "bench")):
         text = self.file("text.txt", b"once upon a time " * 2000)
         for command in commands:
             arguments = {"run": ["-p", "x", "-m", path], "inspect": [path], "verify": [path],
-                         "perplexity": ["-f", text, "-m", path]}[command]
+                         "perplexity": ["-f", text, "-m", path], "bench": ["-m", path]}[command]
             with self.subTest(command=command, file=path.name):
                 code, message = expected
                 self.assert_refuses(code, f"(?i){re.escape(str(path))}.*({message})", command,
@@ -42,7 +42,7 @@ class WrongFiles(CliTest):
 
     def test_gguf(self):
         self.check(SOURCE, (UNSUPPORTED, "a GGUF file; convert it first: tsq convert"),
-                   commands=("run", "verify", "perplexity"))
+                   commands=("run", "verify", "perplexity", "bench"))
 
     def test_truncated(self):
         def cut(content):
