@@ -8,6 +8,7 @@ TSQ is the program, MODELS the folder tests/data/models.
 import sys
 import unittest
 
+from cli.chat import *
 from cli.convert import *
 from cli.environment import *
 from cli.inspect import *

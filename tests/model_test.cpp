@@ -239,6 +239,58 @@ TEST_F(SessionTest, RewindsToAnyPosition) {
   EXPECT_EQ(session.rewind(-1).error().code(), ErrorCode::invalid_argument);
 }
 
+TEST_F(SessionTest, SnapshotsBringBackWhatWasRead) {
+  for (const Activations activations : {Activations::int8, Activations::f32}) {
+    Session session = make_session(model_, activations);
+    const std::vector<Token> other = {9, 9, 9, 9};
+    ASSERT_TRUE(session.append(std::span(tokens_).first(4)));
+    const auto snapshot = session.snapshot();
+    ASSERT_TRUE(snapshot);
+    EXPECT_EQ(snapshot->position(), 4);
+    EXPECT_EQ(snapshot->memory_bytes(),
+              4 * model_.kv_bytes_per_token(activations == Activations::f32));
+    const auto first = session.append(std::span(tokens_).last(1));
+    ASSERT_TRUE(first);
+    const std::vector<float> expected(first->begin(), first->end());
+
+    auto another = Session::create(model_, {.context = 5, .activations = activations});
+    ASSERT_TRUE(another);
+    ASSERT_TRUE(another->append(std::span(other).first(2)));
+    ASSERT_TRUE(session.rewind(0));
+    ASSERT_TRUE(session.append(other));
+    for (Session* s : {&session, &*another, &session}) {
+      ASSERT_TRUE(s->restore(*snapshot));
+      EXPECT_EQ(s->position(), 4);
+      const auto again = s->append(std::span(tokens_).last(1));
+      ASSERT_TRUE(again);
+      EXPECT_TRUE(std::ranges::equal(*again, expected));
+    }
+  }
+}
+
+TEST_F(SessionTest, RefusesSnapshotsOfOthers) {
+  Session session = make_session(model_, Activations::int8);
+  ASSERT_TRUE(session.append(tokens_));
+  const auto snapshot = session.snapshot();
+  ASSERT_TRUE(snapshot);
+  const auto refusal = [&](Session& s, std::int32_t position) {
+    const auto restored = s.restore(*snapshot);
+    EXPECT_EQ(s.position(), position);
+    return restored ? "" : restored.error().message();
+  };
+  const Model twin = open_model("qwen3_rot64.ptq1_0.gguf");
+  Session of_twin = make_session(twin, Activations::int8);
+  EXPECT_EQ(refusal(of_twin, 0),
+            "the snapshot is of a session of another model, expected one of this");
+  Session f32 = make_session(model_, Activations::f32);
+  EXPECT_EQ(refusal(f32, 0),
+            "the snapshot is of a session with other activations, expected the same");
+  auto small = Session::create(model_, {.context = 4});
+  ASSERT_TRUE(small);
+  ASSERT_TRUE(small->append(std::span(tokens_).first(1)));
+  EXPECT_EQ(refusal(*small, 1), "the snapshot holds 5 tokens, the context of this session 4");
+}
+
 TEST_F(SessionTest, RefusesWhatDoesNotFit) {
   auto session = Session::create(model_, {.context = 4});
   ASSERT_TRUE(session);

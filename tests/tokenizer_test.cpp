@@ -279,6 +279,21 @@ TEST(Tokenizer, SpecialTokensLeftmostThenLongest) {
   EXPECT_EQ(parsed("\xff!"), Tokens{261});
 }
 
+TEST(Tokenizer, AGuardKeepsAControlTokenText) {
+  Vocabulary v = byte_vocabulary({{"end>", TokenType::control}, {"en", TokenType::normal}});
+  v.merges = {{'e', 'n', 257}};
+  const OpenedTokenizer opened(v);
+  const std::string mark = "\xef\xb7\x90";  // U+FDD0
+  const EncodeOptions guarded = {.parse_special = true, .guard = mark};
+  // The mark leaves no trace: what it parted merges again.
+  EXPECT_EQ(encode(opened.tokenizer, "<e" + mark + "nd>end>", guarded),
+            (Tokens{'<', 257, 'd', '>', 256}));
+  EXPECT_EQ(encode(opened.tokenizer, mark + "a" + mark + mark + "b" + mark, guarded),
+            (Tokens{'a', 'b'}));
+  EXPECT_EQ(encode(opened.tokenizer, mark, guarded), Tokens{});
+  EXPECT_EQ(encode(opened.tokenizer, mark, kParseSpecial), (Tokens{0xef, 0xb7, 0x90}));
+}
+
 TEST(Tokenizer, ManySpecialTokensAndNoneOfThemThere) {
   std::vector<std::pair<std::string, TokenType>> special;
   for (int i = 0; i < 2000; ++i)

@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <string_view>
+#include <utility>
 
 #include "base/errorf.h"
 #include "environment.h"
@@ -19,12 +20,6 @@ struct UnbuiltOption {
   std::string_view command, name;
 };
 constexpr UnbuiltOption kUnbuiltOptions[] = {
-    {"run", "-cnv"},
-    {"run", "--conversation"},
-    {"run", "-sys"},
-    {"run", "--system-prompt"},
-    {"run", "--think"},
-    {"run", "--think-budget"},
     {"run", "--chat-template"},
     {"run", "-ngl"},
     {"run", "--gpu-layers"},
@@ -66,6 +61,21 @@ bool is_unknown(const CLI::App& command, const std::string& name) {
            (std::isdigit(static_cast<unsigned char>(name[2])) || name[2] == '-'));
 }
 
+// Words behind one dash, as llama.cpp has them and CLI11 has not.
+constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+    {"-cnv", "--conversation"},  {"-no-cnv", "--no-conversation"},
+    {"-sys", "--system-prompt"}, {"-sysf", "--system-prompt-file"},
+    {"-st", "--single-turn"},
+};
+
+std::string with_two_dashes(const CLI::App& command, const std::string& argument) {
+  const std::string_view name = std::string_view(argument).substr(0, argument.find('='));
+  for (const auto& [word, full] : kWords)
+    if (name == word && command.get_option_no_throw(std::string(full)) != nullptr)
+      return std::string(full) + argument.substr(word.size());
+  return argument;
+}
+
 CLI::App* find_command(CLI::App& app, const std::string& name) {
   const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
   const auto found = std::find_if(commands.begin(), commands.end(),
@@ -103,9 +113,10 @@ CommandLine read_command_line(CLI::App& app, const std::vector<std::string>& arg
       if (line.command == nullptr && !arguments[i].starts_with('-')) break;
       continue;
     }
-    GivenOption given = option_of(*line.command, arguments[i]);
+    const std::string argument = with_two_dashes(*line.command, arguments[i]);
+    GivenOption given = option_of(*line.command, argument);
     if (given.option == nullptr) continue;
-    if (takes_value(*line.command, arguments[i]) && i + 1 < arguments.size())
+    if (takes_value(*line.command, argument) && i + 1 < arguments.size())
       given.value = arguments[++i];
     line.given.push_back(std::move(given));
   }
@@ -163,7 +174,7 @@ Result<std::vector<std::string>> prepare_arguments(CLI::App& app,
   std::vector<std::string> prepared;
   const CLI::App* command = nullptr;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& argument = arguments[i];
+    std::string argument = arguments[i];
     if (argument == "--") {
       prepared.insert(prepared.end(), arguments.begin() + static_cast<std::ptrdiff_t>(i),
                       arguments.end());
@@ -182,6 +193,7 @@ Result<std::vector<std::string>> prepare_arguments(CLI::App& app,
                       see_help(argument, command_names(app), "tsq").c_str());
       continue;
     }
+    argument = with_two_dashes(*command, argument);
     const auto equals = argument.find('=');
     const std::string name = argument.substr(0, equals);
     if (is_unbuilt(command->get_name(), name))

@@ -1,7 +1,8 @@
 # Sourced by tools/demo.sh, tools/test.sh and .ci/run: what a build needs, named once.
 
 build_packages=(cmake ninja-build g++ pkg-config libcli11-dev libpcre2-dev
-                libspdlog-dev libutf8proc-dev nlohmann-json3-dev libssl-dev libxxhash-dev)
+                libedit-dev libspdlog-dev libutf8proc-dev nlohmann-json3-dev libssl-dev
+                libxxhash-dev)
 test_packages=(libgtest-dev libbenchmark-dev python3 python3-numpy)
 clang_packages=(clang-14 libclang-rt-14-dev)
 

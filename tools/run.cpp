@@ -1,5 +1,4 @@
 #include <charconv>
-#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -8,10 +7,11 @@
 #include <vector>
 
 #include "base/errorf.h"
+#include "chat.h"
 #include "commands.h"
 #include "engine.h"
+#include "generation.h"
 #include "support.h"
-#include "text_stream.h"
 #include "tsq/sampler.h"
 
 namespace tsq::tool {
@@ -24,32 +24,18 @@ struct Options {
   SamplerOptions sampler;
   std::optional<std::string> prompt;
   std::string prompt_file;
-  std::int32_t predict = -1;  // -1: until the text ends or the context is full
-  std::string seed = "-1";    // a number of 64 bits; -1: random
-  std::vector<std::string> stops;
+  GenerationOptions generation;
+  std::string seed = "-1";  // a number of 64 bits; -1: random
   bool parse_special = false;
-  bool ignore_eos = false;
   bool display_prompt = false;
   bool no_timings = false;
+
+  bool conversation = false, no_conversation = false;  // neither: as wants_chat() has it
+  ChatOptions chat;
+  std::optional<std::string> system_prompt;
+  std::string system_file, template_file;
+  std::optional<std::string> think;  // "on", "off"
 };
-
-struct Timing {
-  std::size_t tokens = 0;
-  std::size_t computed = 0;  // tokens that the model was run for: an answer's last one is not
-  double seconds = 0;
-
-  void print(const char* what) const {
-    const double rate = computed > 0 && seconds > 0 ? static_cast<double>(computed) / seconds : 0;
-    info_fact(what,
-              stringf("%zu token%s in %.2f s", tokens, tokens == 1 ? "" : "s", seconds) +
-                  (rate > 0 ? stringf(", %.1f tokens/s", rate) : ""),
-              {{"tokens", tokens}, {"seconds", seconds}, {"tokens_per_second", rate}});
-  }
-};
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 std::optional<std::uint64_t> parse_seed(const std::string& text) {
   std::uint64_t seed = 0;
@@ -62,8 +48,10 @@ std::optional<std::uint64_t> parse_seed(const std::string& text) {
 Result<std::string> read_prompt(const Options& options) {
   if (options.prompt) return *options.prompt;
   if (options.prompt_file.empty() && is_terminal(stdin))
-    return Error(ErrorCode::invalid_argument,
-                 "run: no prompt: give one with -p TEXT, with -f FILE or on standard input");
+    return Error(
+        ErrorCode::invalid_argument,
+        "run: no prompt: give one with -p TEXT, with -f FILE or on standard input, or talk "
+        "with -cnv");
   auto text = read_text(options.prompt_file.empty() ? "-" : options.prompt_file);
   if (text && text->ends_with('\n')) text->pop_back();  // the editor's, not the writer's
   return text;
@@ -80,79 +68,18 @@ Result<std::vector<Token>> encode_prompt(const Tokenizer& tokenizer, const std::
                "the prompt is empty, and the model has no token that begins a text");
 }
 
-// One answer: from the logits after the prompt to the end of the text.
-class Generation {
+// The text as it is, on stdout.
+class PlainSink final : public Sink {
  public:
-  Generation(const Tokenizer& tokenizer, Session& session, Sampler& sampler, const Options& options)
-      : tokenizer_(tokenizer),
-        session_(session),
-        sampler_(sampler),
-        options_(options),
-        stream_(options.stops) {}
-
-  Result<void> run(std::span<const float> logits) {
-    const auto start = Clock::now();
-    const auto done = continue_from(logits);
-    timing_.seconds = seconds_since(start);
-    show(stream_.finish());
-    if (!ends_line_) show("\n");
-    return done;
+  bool show(std::string_view text) override {
+    failed_ = failed_ || !print(text);
+    ends_line_ = text.ends_with('\n');
+    return !failed_;
   }
-
-  bool context_full() const { return context_full_; }
-  bool output_failed() const { return output_failed_; }
-  const Timing& timing() const { return timing_; }
+  bool finish() { return (ends_line_ || show("\n")) && !failed_; }
 
  private:
-  Result<void> continue_from(std::span<const float> logits) {
-    const auto limit = static_cast<std::size_t>(options_.predict);
-    while (options_.predict < 0 || timing_.tokens < limit) {
-      if (interrupted()) return {};
-      const Token token = next(logits);
-      if (tokenizer_.is_end(token)) return {};
-      ++timing_.tokens;
-      if (!tokenizer_.is_control(token)) show(stream_.push(tokenizer_.bytes(token)));
-      if (stream_.stopped() || output_failed_ || timing_.tokens == limit) return {};
-      if (session_.position() == session_.context()) {
-        context_full_ = true;
-        return {};
-      }
-      const auto appended = session_.append({&token, 1});
-      if (!appended) return appended.error();
-      ++timing_.computed;
-      logits = *appended;
-    }
-    return {};
-  }
-
-  Token next(std::span<const float> logits) {
-    if (options_.ignore_eos) {
-      allowed_.assign(logits.begin(), logits.end());
-      for (const Token end : tokenizer_.end_tokens())
-        allowed_[static_cast<std::size_t>(end)] = -1e30f;
-      logits = allowed_;
-    }
-    const Token token = sampler_.sample(logits);
-    sampler_.accept(token);
-    return token;
-  }
-
-  void show(const std::string& text) {
-    if (text.empty() || output_failed_) return;
-    output_failed_ = !print(text);
-    ends_line_ = text.ends_with('\n');
-  }
-
-  const Tokenizer& tokenizer_;
-  Session& session_;
-  Sampler& sampler_;
-  const Options& options_;
-  TextStream stream_;
-  Timing timing_;
-  std::vector<float> allowed_;
-  bool context_full_ = false;
-  bool ends_line_ = true;
-  bool output_failed_ = false;
+  bool ends_line_ = true, failed_ = false;
 };
 
 int generate(const Model& model, Session& session, Sampler& sampler, const Options& options,
@@ -163,18 +90,11 @@ int generate(const Model& model, Session& session, Sampler& sampler, const Optio
   for (const Token token : *tokens) sampler.accept(token);
 
   watch_interrupt();
-  Timing reading{tokens->size(), tokens->size(), 0};
-  const auto start = Clock::now();
-  ProgressBar bar("prompt", ProgressBar::Unit::tokens);
-  const auto logits = session.append(*tokens, Logits::last, [&](std::int32_t done, std::int32_t n) {
-    bar.update(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(n));
-    return !interrupted();
-  });
-  bar.clear();
-  reading.seconds = seconds_since(start);
+  Reader reader(session);
+  const auto logits = reader.read(*tokens);
   if (!logits) {
     if (logits.error().code() == ErrorCode::cancelled) return kInterrupted;
-    return fail(logits.error().at("prompt"));
+    return fail(logits.error());
   }
 
   // On a terminal the text reads on from its prompt; a file or a pipe gets the answer alone.
@@ -183,26 +103,76 @@ int generate(const Model& model, Session& session, Sampler& sampler, const Optio
   } else if (is_terminal(stdout) && is_terminal(stderr) && !log_json()) {
     std::fputs(prompt.c_str(), stderr);
   }
-  Generation generation(tokenizer, session, sampler, options);
+  PlainSink sink;
+  Generation generation(tokenizer, reader, sampler, options.generation, sink);
   const auto done = generation.run(*logits);
-  if (generation.output_failed()) return kFailure;
+  if (!sink.finish()) return kFailure;
   if (generation.context_full())
     warn("the context is full at %d tokens: the text stops here", session.context());
   if (!options.no_timings) {
-    reading.print("prompt");
+    reader.timing().print("prompt");
     generation.timing().print("generated");
   }
   if (!done) return fail(done.error());
   return interrupted() ? kInterrupted : kSuccess;
 }
 
+// What only a conversation has, named where it was given without one.
+Result<void> check_chat_options(const Options& options) {
+  const auto needs_chat = [](const char* option) {
+    return errorf(ErrorCode::invalid_argument, "run: %s needs a conversation: add -cnv", option);
+  };
+  if (options.system_prompt || !options.system_file.empty()) return needs_chat("-sys");
+  if (options.think) return needs_chat("--think");
+  if (options.chat.think_budget >= 0) return needs_chat("--think-budget");
+  if (!options.template_file.empty()) return needs_chat("--chat-template-file");
+  if (options.chat.single_turn) return needs_chat("-st");
+  return {};
+}
+
+// Whether to talk: as told, else where there is somebody to talk to and no prompt to go on from.
+bool wants_chat(const Options& options, const Model& model) {
+  if (options.conversation || options.no_conversation) return options.conversation;
+  return !options.prompt && options.prompt_file.empty() && is_terminal(stdin) &&
+         is_terminal(stdout) && model.chat_template();
+}
+
+int run_chat(const Model& model, Session& session, Sampler& sampler, const Options& options) {
+  ChatOptions chat_options = options.chat;
+  chat_options.timings = !options.no_timings;
+  if (options.think) chat_options.dialogue.think = *options.think == "on";
+  if (options.system_prompt) chat_options.dialogue.system = *options.system_prompt;
+  if (!options.system_file.empty()) {
+    auto read = read_text(options.system_file);
+    if (!read) return fail(read.error());
+    chat_options.dialogue.system = *std::move(read);
+  }
+  if (!options.template_file.empty()) {
+    auto read = read_text(options.template_file);
+    if (!read) return fail(read.error());
+    chat_options.dialogue.template_text = *std::move(read);
+  }
+  std::optional<std::string> first;
+  if (options.prompt || !options.prompt_file.empty() ||
+      (options.chat.single_turn && !is_terminal(stdin))) {
+    auto prompt = read_prompt(options);
+    if (!prompt) return fail(prompt.error());
+    first = *std::move(prompt);
+  }
+  return chat(model, session, sampler, options.generation, chat_options, first);
+}
+
 int run(const Options& options) {
   SamplerOptions sampling = options.sampler;
   sampling.seed = parse_seed(options.seed).value_or(std::random_device()());
-  const auto prompt = read_prompt(options);
-  if (!prompt) return fail(prompt.error());
   const auto model = load_model(options.engine);
   if (!model) return fail(model.error());
+  const bool talks = wants_chat(options, *model);
+  if (const auto checked = check_chat_options(options); !talks && !checked)
+    return fail(checked.error());
+  Result<std::string> prompt = std::string();
+  if (!talks) prompt = read_prompt(options);
+  if (!prompt) return fail(prompt.error());
   auto sampler = Sampler::create(model->vocab_size(), sampling);
   if (!sampler) return fail(sampler.error().at("run"));
   if (const auto described = describe(*model, options.engine); !described)
@@ -210,7 +180,52 @@ int run(const Options& options) {
   auto session = create_session(*model, options.engine);
   if (!session) return fail(session.error());
   info_fact("seed", std::to_string(sampling.seed), {{"seed", sampling.seed}});
-  return generate(*model, *session, *sampler, options, *prompt);
+  return talks ? run_chat(*model, *session, *sampler, options)
+               : generate(*model, *session, *sampler, options, *prompt);
+}
+
+void add_chat_options(CLI::App& command, Options& o) {
+  const char* const group = "Conversation";
+  auto* talk = command
+                   .add_flag("--conversation", o.conversation,
+                             "talk by the model's chat template (-cnv) [on a terminal, if it "
+                             "has one]")
+                   ->group(group);
+  command.add_flag("--no-conversation", o.no_conversation, "never (-no-cnv)")
+      ->excludes(talk)
+      ->group(group);
+  auto* system = command
+                     .add_option("--system-prompt", o.system_prompt,
+                                 "what the model is told before the conversation (-sys)")
+                     ->option_text("TEXT")
+                     ->group(group);
+  command.add_option("--system-prompt-file", o.system_file, "the same, from a file (-sysf)")
+      ->option_text("FILE")
+      ->excludes(system)
+      ->group(group);
+  command
+      .add_option("--think", o.think,
+                  "let the model think before it answers [as its template has it]")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->option_text("on|off")
+      ->group(group);
+  command
+      .add_option("--think-budget", o.chat.think_budget,
+                  "tokens of thought before the answer has to begin [-1: no limit]")
+      ->check(CLI::Range(-1, INT32_MAX).description(""))
+      ->type_name("N")
+      ->group(group);
+  command
+      .add_option("--chat-template-file", o.template_file,
+                  "a Jinja template instead of the model's")
+      ->option_text("FILE")
+      ->group(group);
+  command
+      .add_flag("--single-turn", o.chat.single_turn, "one message, one answer, and the end (-st)")
+      ->group(group);
+  command.add_option("--history", o.chat.history_file, "keeps what was typed, for the arrow keys")
+      ->option_text("FILE")
+      ->group(group);
 }
 
 }  // namespace
@@ -230,7 +245,7 @@ void add_run(CLI::App& app, int& exit_code) {
       ->excludes(prompt);
   prompt->option_text("TEXT");
   command
-      ->add_option("-n,--predict,--n-predict", o.predict,
+      ->add_option("-n,--predict,--n-predict", o.generation.predict,
                    "tokens to generate [-1: until the text ends or the context is full]")
       ->check(CLI::Range(-1, INT32_MAX).description(""))
       ->type_name("N");
@@ -255,14 +270,17 @@ void add_run(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--repeat-last-n", o.sampler.repeat_last_n, "how far back the penalty looks")
       ->capture_default_str();
-  command->add_option("-r,--stop,--reverse-prompt", o.stops, "end before this text (repeatable)")
+  command
+      ->add_option("-r,--stop,--reverse-prompt", o.generation.stops,
+                   "end before this text (repeatable)")
       ->allow_extra_args(false)
       ->check([](const std::string& text) { return text.empty() ? "the text is empty" : ""; });
   command->add_flag("--parse-special", o.parse_special,
                     "control tokens written out in the prompt are meant as such");
-  command->add_flag("--ignore-eos", o.ignore_eos, "do not let the model end the text");
+  command->add_flag("--ignore-eos", o.generation.ignore_eos, "do not let the model end the text");
   command->add_flag("--display-prompt", o.display_prompt, "begin the output with the prompt");
   command->add_flag("--no-timings", o.no_timings, "do not print the timings");
+  add_chat_options(*command, o);
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }
 

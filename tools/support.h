@@ -44,10 +44,13 @@ Result<std::string> read_text(const std::string& path);
 
 bool is_terminal(std::FILE* stream);
 std::size_t terminal_columns(std::FILE* stream);  // 80 where it is none
+// A terminal, and NO_COLOR (https://no-color.org: set, and not to nothing) does not forbid it.
+bool has_color(std::FILE* stream);
 
 // Ctrl-C sets a flag; a second one ends the process at once.
 void watch_interrupt();
 bool interrupted();
+void forget_interrupts();
 // Ctrl-C, a termination, a hang-up or a closed pipe end the process, after the files that it was
 // writing are removed.
 void clean_up_on_signals();

@@ -55,14 +55,11 @@ bool is_ignored(int signal_number) {
   return action.sa_handler == SIG_IGN;
 }
 
-// A terminal that draws over its lines, and a user who wants that (https://no-color.org: NO_COLOR
-// is set, and not to nothing).
+// A terminal that draws over its lines, and a user who wants to see that.
 bool may_draw() {
-  const char* const no_color = std::getenv("NO_COLOR");
   const char* const terminal = std::getenv("TERM");
-  return is_terminal(stderr) && (no_color == nullptr || *no_color == '\0') &&
-         (terminal == nullptr || std::string_view(terminal) != "dumb") && !log_json() &&
-         log_enabled(LogLevel::info);
+  return has_color(stderr) && (terminal == nullptr || std::string_view(terminal) != "dumb") &&
+         !log_json() && log_enabled(LogLevel::info);
 }
 
 std::string amount_text(ProgressBar::Unit unit, std::uint64_t done, std::uint64_t total,
@@ -90,9 +87,16 @@ std::size_t terminal_columns(std::FILE* stream) {
   return 80;
 }
 
+bool has_color(std::FILE* stream) {
+  const char* const no_color = std::getenv("NO_COLOR");
+  return is_terminal(stream) && (no_color == nullptr || *no_color == '\0');
+}
+
 void watch_interrupt() { handle(SIGINT, count_interrupt); }
 
 bool interrupted() { return interrupt_count > 0; }
+
+void forget_interrupts() { interrupt_count = 0; }
 
 void clean_up_on_signals() {
   handle(SIGINT, clean_up_and_end);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "tsq/export.h"
@@ -23,6 +24,10 @@ class TSQ_API Model {
   std::uint64_t file_bytes() const;
   // Bytes that a session's key/value cache takes for each token of its context.
   std::uint64_t kv_bytes_per_token(bool f32) const;
+
+  // The template, in Jinja, that makes a prompt of a conversation: tokenizer.chat_template. Nothing
+  // where the file has none. A view of the model.
+  std::optional<std::string_view> chat_template() const;
 
   // Null where the file has no tokenizer.
   const Tokenizer* tokenizer() const;

@@ -34,6 +34,24 @@ struct MemoryPlan {
   std::uint64_t scratch_bytes = 0;
 };
 
+// What a session had read at a position, apart from it: a copy of its cache. Move-only.
+class TSQ_API Snapshot {
+ public:
+  std::int32_t position() const;       // tokens that it holds
+  std::uint64_t memory_bytes() const;  // as many positions of the key/value cache
+
+  Snapshot(Snapshot&&) noexcept;
+  Snapshot& operator=(Snapshot&&) noexcept;
+  ~Snapshot();
+
+  struct State;  // opaque: the library's own
+  explicit Snapshot(std::unique_ptr<const State> state);
+  const State& state() const { return *state_; }
+
+ private:
+  std::unique_ptr<const State> state_;
+};
+
 // A Session is one conversation with a Model: a key/value cache and a position in it. Many sessions
 // may share one model; a session belongs to one thread at a time.
 class TSQ_API Session {
@@ -62,6 +80,14 @@ class TSQ_API Session {
   std::int32_t context() const;   // the most there can be
   std::int32_t threads() const;
   std::uint64_t memory_bytes() const;  // cache and scratch of this session
+
+  // A copy of what was read so far. Errors: out_of_memory.
+  Result<Snapshot> snapshot() const;
+  // Goes back, or on, to where the snapshot was taken, in this session or in another one of the
+  // same Model with the same activations. The snapshot can be restored again. Errors:
+  // invalid_argument (of another model, or other activations), out_of_context (it holds more tokens
+  // than this session can); nothing has changed then.
+  Result<void> restore(const Snapshot& snapshot);
 
   // Forgets every token from `position` on: 0 <= position <= position(), else invalid_argument.
   Result<void> rewind(std::int32_t position);

@@ -24,6 +24,9 @@ using Token = std::int32_t;
 struct EncodeOptions {
   bool add_special = true;     // the tokens that the model wants around a text: BOS, EOS
   bool parse_special = false;  // control tokens written out in the text become that token
+  // If not empty: is taken out of the text once special tokens have been looked for. Put into the
+  // middle of "<|end|>" it keeps that a text, where others of the same text are meant as tokens.
+  std::string_view guard = {};
 };
 
 struct DecodeOptions {

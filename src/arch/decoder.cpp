@@ -67,6 +67,15 @@ void Decoder::feed_forward(Backend& b, const DecoderLayer& w, const Batch& batch
   b.project(w.down, s.ffn, batch.size(), {s.x}, Epilogue::add);          // x += down ffn
 }
 
+std::vector<std::byte> Decoder::save(Backend& b, GraphState& state, std::size_t n) const {
+  return b.save(static_cast<DecoderState&>(state).kv, 0, n);
+}
+
+void Decoder::restore(Backend& b, GraphState& state, std::size_t n,
+                      std::span<const std::byte> saved) const {
+  b.restore(static_cast<DecoderState&>(state).kv, 0, n, saved);
+}
+
 Tensor Decoder::logits(Backend& b, GraphState& state, std::span<const std::int32_t> rows) const {
   auto& s = static_cast<DecoderState&>(state);
   b.gather(s.x, rows, s.rows);

@@ -31,6 +31,9 @@ class Decoder : public Graph {
   std::unique_ptr<GraphState> new_state(Backend& backend, std::size_t max_tokens,
                                         std::size_t context) const override;
   void forward(Backend& b, GraphState& state, const Batch& batch) const override;
+  std::vector<std::byte> save(Backend& b, GraphState& state, std::size_t n) const override;
+  void restore(Backend& b, GraphState& state, std::size_t n,
+               std::span<const std::byte> saved) const override;
   Tensor logits(Backend& b, GraphState& state, std::span<const std::int32_t> rows) const override;
 
  protected:

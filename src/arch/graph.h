@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "backend/backend.h"
 #include "format/reader.h"
@@ -50,6 +51,11 @@ class Graph {
                                                 std::size_t context) const = 0;
   // Appends the batch to the cache and leaves its hidden states in the state.
   virtual void forward(Backend& backend, GraphState& state, const Batch& batch) const = 0;
+  // What the state holds of the first n positions, and back into a state of the same graph whose
+  // backend computes alike.
+  virtual std::vector<std::byte> save(Backend& backend, GraphState& state, std::size_t n) const = 0;
+  virtual void restore(Backend& backend, GraphState& state, std::size_t n,
+                       std::span<const std::byte> saved) const = 0;
   // Logits of the last batch's rows (at most kMaxLogitRows of them): [rows, vocab].
   static constexpr std::size_t kMaxLogitRows = 16;
   virtual Tensor logits(Backend& backend, GraphState& state,

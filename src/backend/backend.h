@@ -86,6 +86,12 @@ class Backend {
   // out[i] = x[rows[i]].
   virtual void gather(Tensor x, std::span<const std::int32_t> rows, Tensor out) = 0;
 
+  // A cache's first n positions of a sequence, and back into a cache of this backend or another of
+  // the same kind. save() may throw bad_alloc.
+  virtual std::vector<std::byte> save(KvCache cache, std::size_t sequence, std::size_t n) = 0;
+  virtual void restore(KvCache cache, std::size_t sequence, std::size_t n,
+                       std::span<const std::byte> saved) = 0;
+
   // Row t of a tensor, for the host: valid until the tensor is written again.
   virtual std::span<const float> read(Tensor x, std::size_t t) = 0;
   // The first error since the last call, if any.

@@ -259,6 +259,14 @@ class CpuBackend final : public Backend {
     }
   }
 
+  std::vector<std::byte> save(KvCache cache, std::size_t sequence, std::size_t n) override {
+    return caches_[cache.id].save(sequence, n);
+  }
+  void restore(KvCache cache, std::size_t sequence, std::size_t n,
+               std::span<const std::byte> saved) override {
+    caches_[cache.id].restore(sequence, n, saved);
+  }
+
   std::span<const float> read(Tensor x, std::size_t t) override {
     return {tensors_[x.id].row(t), tensors_[x.id].width};
   }

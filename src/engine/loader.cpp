@@ -1,5 +1,6 @@
 #include "tsq/loader.h"
 
+#include <atomic>
 #include <new>
 #include <utility>
 
@@ -11,7 +12,12 @@ namespace tsq {
 namespace {
 
 Result<Model> build(format::OpenedFile opened) {
-  auto state = std::make_unique<Model::State>(Model::State{std::move(opened), {}, {}, {}});
+  static std::atomic<std::uint64_t> opened_before = 0;
+  auto state = std::make_unique<Model::State>(Model::State{.serial = opened_before++,
+                                                           .opened = std::move(opened),
+                                                           .graph = {},
+                                                           .tokenizer = {},
+                                                           .name = {}});
   const format::File& file = state->opened.file;
   if (const auto checked = format::check_rotation_probes(file); !checked) return checked.error();
   auto graph = make_graph(file);
@@ -68,6 +74,10 @@ std::uint64_t Model::file_bytes() const { return state_->opened.file.file_bytes(
 std::uint64_t Model::kv_bytes_per_token(bool f32) const {
   const KvShape one = state_->graph->config().kv_shape(1);
   return 2 * one.n_layers * one.n_kv_heads * one.head_dim * (f32 ? 4 : 2);
+}
+std::optional<std::string_view> Model::chat_template() const {
+  const Value* const text = state_->opened.file.metadata().find("tokenizer.chat_template");
+  return text ? text->as_string() : std::nullopt;
 }
 const Tokenizer* Model::tokenizer() const {
   return state_->tokenizer ? &*state_->tokenizer : nullptr;

@@ -1,6 +1,7 @@
 // What a Model is inside the library.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 namespace tsq {
 
 struct Model::State {
+  std::uint64_t serial;  // another one for every model that this process opens
   format::OpenedFile opened;  // the graph and the tokenizer borrow from it: declared first
   std::unique_ptr<Graph> graph;
   std::optional<Tokenizer> tokenizer;

@@ -19,8 +19,17 @@
 #include "kernels/dispatch.h"
 
 namespace tsq {
+struct Snapshot::State {
+  std::uint64_t model;
+  Activations activations;
+  std::size_t position;
+  std::vector<std::byte> cache;
+};
+
 struct Session::State {
+  std::uint64_t model;  // its serial
   const Graph& graph;
+  Activations activations;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<GraphState> scratch;
   std::size_t context;
@@ -69,7 +78,9 @@ Result<Session> create_session(const Model& model, const SessionOptions& options
                                      .observer = hooks.observer});
     auto scratch = graph.new_state(*backend, max_batch, context);
     auto state = std::make_unique<Session::State>(Session::State{
+        .model = model.state().serial,
         .graph = graph,
+        .activations = options.activations,
         .backend = std::move(backend),
         .scratch = std::move(scratch),
         .context = context,
@@ -177,6 +188,46 @@ Result<void> Session::rewind(std::int32_t position) {
   state_->position = static_cast<std::size_t>(position);
   return {};
 }
+
+Result<Snapshot> Session::snapshot() const try {
+  const State& s = *state_;
+  return Snapshot(std::make_unique<const Snapshot::State>(
+      Snapshot::State{.model = s.model,
+                      .activations = s.activations,
+                      .position = s.position,
+                      .cache = s.graph.save(*s.backend, *s.scratch, s.position)}));
+} catch (const std::bad_alloc&) {
+  return errorf(ErrorCode::out_of_memory, "no memory for a snapshot of %zu tokens",
+                state_->position);
+}
+
+Result<void> Session::restore(const Snapshot& snapshot) {
+  State& s = *state_;
+  const Snapshot::State& saved = snapshot.state();
+  if (saved.model != s.model) {
+    return Error(ErrorCode::invalid_argument,
+                 "the snapshot is of a session of another model, expected one of this");
+  }
+  if (saved.activations != s.activations) {
+    return Error(ErrorCode::invalid_argument,
+                 "the snapshot is of a session with other activations, expected the same");
+  }
+  if (saved.position > s.context) {
+    return errorf(ErrorCode::out_of_context,
+                  "the snapshot holds %zu tokens, the context of this session %zu", saved.position,
+                  s.context);
+  }
+  s.graph.restore(*s.backend, *s.scratch, saved.position, saved.cache);
+  s.position = saved.position;
+  return {};
+}
+
+Snapshot::Snapshot(std::unique_ptr<const State> state) : state_(std::move(state)) {}
+Snapshot::Snapshot(Snapshot&&) noexcept = default;
+Snapshot& Snapshot::operator=(Snapshot&&) noexcept = default;
+Snapshot::~Snapshot() = default;
+std::int32_t Snapshot::position() const { return static_cast<std::int32_t>(state_->position); }
+std::uint64_t Snapshot::memory_bytes() const { return state_->cache.size(); }
 
 Result<const char*> cpu_level() {
   const kernels::Choice& choice = kernels::chosen();

@@ -98,15 +98,30 @@ Result<void> encode_text(const Model& model, std::string_view text,
   return {};
 }
 
+std::string without(std::string_view text, std::string_view guard) {
+  std::string kept;
+  for (std::size_t at; (at = text.find(guard)) != text.npos;
+       text.remove_prefix(at + guard.size())) {
+    kept += text.substr(0, at);
+  }
+  return kept += text;
+}
+
 // Cuts at special tokens.
 template <class Model>
 Result<void> encode_with_special(const Model& model, const SpecialTokens& special,
-                                 std::string_view text, bool control, std::vector<Token>& tokens) {
+                                 std::string_view text, const EncodeOptions& options,
+                                 std::vector<Token>& tokens) {
   typename Model::Scratch scratch;
   for (std::size_t start = 0;;) {
-    const auto found = special.find(text, start, control);
+    const auto found = special.find(text, start, options.parse_special);
     const std::size_t end = found ? found->start : text.size();
-    const auto done = encode_text(model, text.substr(start, end - start), scratch, tokens);
+    std::string_view between = text.substr(start, end - start);
+    std::string kept;
+    if (!options.guard.empty() && between.find(options.guard) != between.npos) {
+      between = kept = without(between, options.guard);
+    }
+    const auto done = encode_text(model, between, scratch, tokens);
     if (!done || !found) return done;
     tokens.push_back(static_cast<Token>(found->id));
     start = found->start + found->length;
@@ -174,7 +189,7 @@ Result<std::vector<Token>> Tokenizer::encode(std::string_view text,
   if (options.add_special && s.view.add_bos()) tokens.push_back(static_cast<Token>(s.view.bos()));
   const auto done = std::visit(
       [&](const auto& model) {
-        return encode_with_special(model, s.special, text, options.parse_special, tokens);
+        return encode_with_special(model, s.special, text, options, tokens);
       },
       s.model);
   if (!done) return done.error();

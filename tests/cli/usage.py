@@ -81,7 +81,7 @@ class Usage(CliTest):
 
     def test_what_is_documented_but_not_built_is_refused_by_name(self):
         for command, arguments in [
-            ("run", ["-cnv"]), ("run", ["-sys", "be brief"]), ("run", ["-ngl", "99"]),
+            ("run", ["-ngl", "99"]),
             ("run", ["-ngl=99"]), ("run", ["--repack", "t2"]), ("run", ["--check-hadamard"]),
             ("run", ["--dtype", "ternary-bonsai"]), ("run", ["--adapter=hadamard-r64"]),
             ("convert", ["--ternarize"]), ("convert", ["--rle-threshold", "0.28"]),
