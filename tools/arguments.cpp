@@ -114,9 +114,10 @@ CommandLine read_command_line(CLI::App& app, const std::vector<std::string>& arg
       if (line.command == nullptr && !arguments[i].starts_with('-')) break;
       continue;
     }
-    GivenOption given = option_of(*line.command, arguments[i]);
+    const std::string argument = with_two_dashes(*line.command, arguments[i]);
+    GivenOption given = option_of(*line.command, argument);
     if (given.option == nullptr) continue;
-    if (takes_value(*line.command, arguments[i]) && i + 1 < arguments.size())
+    if (takes_value(*line.command, argument) && i + 1 < arguments.size())
       given.value = arguments[++i];
     line.given.push_back(std::move(given));
   }

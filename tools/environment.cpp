@@ -31,6 +31,7 @@ Result<void> check_value(CLI::Option& option, const std::string& variable,
   }
 }
 
+// Empty for a flag that is off.
 Result<std::string> argument_for(CLI::Option& option, const std::string& variable,
                                  const std::string& value) {
   const std::string name = "--" + option.get_lnames()[0];
@@ -43,7 +44,8 @@ Result<std::string> argument_for(CLI::Option& option, const std::string& variabl
     return errorf(ErrorCode::invalid_argument,
                   "%s: expected 1, true, yes or on, or 0, false, no or off",
                   setting(variable, value).c_str());
-  return name + (*flag ? "=true" : "=false");
+  if (*flag) return name;
+  return option.get_fnames().empty() ? "" : name + "=false";  // off is as good as not given
 }
 
 }  // namespace
@@ -81,13 +83,14 @@ Result<EnvironmentOptions> environment_options(CLI::App& command,
     if (value == nullptr || *value == '\0' || is_given(option) ||
         std::any_of(excludes.begin(), excludes.end(), is_given))
       continue;
+    auto argument = argument_for(*option, variable, value);
+    if (!argument) return argument.error();
+    if (argument->empty()) continue;
     for (const CLI::Option* other : used)
       if (std::find(excludes.begin(), excludes.end(), other) != excludes.end())
         return errorf(ErrorCode::invalid_argument,
                       "%s and %s: the environment sets both, expected one of them",
                       environment_name(*other).c_str(), variable.c_str());
-    auto argument = argument_for(*option, variable, value);
-    if (!argument) return argument.error();
     used.push_back(option);
     found.settings.push_back(setting(variable, value));
     found.arguments.push_back(std::move(*argument));

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "base/utf8.h"
+#include "log.h"
 #include "support.h"
 
 namespace tsq::tool {
@@ -171,8 +172,9 @@ class LineReader::Terminal {
 };
 
 LineReader::LineReader(std::string history_file)
-    : terminal_(is_terminal(stdin) ? std::make_unique<Terminal>(std::move(history_file))
-                                   : nullptr) {}
+    : terminal_(is_terminal(stdin) && !log_json()
+                    ? std::make_unique<Terminal>(std::move(history_file))
+                    : nullptr) {}
 LineReader::~LineReader() = default;
 
 LineReader::Line LineReader::read(const char* prompt) {
