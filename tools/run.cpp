@@ -19,8 +19,6 @@
 namespace tsq::tool {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 struct Options {
   EngineOptions engine;
   SamplerOptions sampler;
@@ -32,12 +30,6 @@ struct Options {
   bool display_prompt = false;
   bool no_timings = false;
   bool check_hadamard = false;
-};
-
-struct Timing {
-  std::size_t tokens = 0;
-  std::size_t computed = 0;  // tokens that the model was run for: an answer's last one is not
-  double seconds = 0;
 
   bool conversation = false, no_conversation = false;  // neither: as wants_chat() has it
   ChatOptions chat;
@@ -183,6 +175,10 @@ int run(const Options& options) {
   const bool talks = wants_chat(options, *model);
   if (const auto checked = check_chat_options(options); !talks && !checked)
     return fail(checked.error());
+  if (talks && options.check_hadamard)
+    return fail(
+        {ErrorCode::invalid_argument,
+         "run: --check-hadamard looks at one prompt: give it with -p, and no conversation"});
   Result<std::string> prompt = std::string();
   if (!talks) prompt = read_prompt(options);
   if (!prompt) return fail(prompt.error());
