@@ -23,9 +23,27 @@ class MetadataBuilder {
   template <class Texts>
   void add_texts(std::string_view key, const Texts& texts) {
     start_array(key, ValueType::string, texts.size());
+    std::size_t bytes = 0;
+    for (const std::string_view text : texts) bytes += sizeof(std::uint64_t) + text.size();
+    entries_.reserve(bytes);
     for (const std::string_view text : texts) {
       entries_.write<std::uint64_t>(text.size());
       entries_.write_text(text);
+    }
+  }
+  // One text for each pair, with a space between.
+  template <class Pairs>
+  void add_pairs(std::string_view key, const Pairs& pairs) {
+    start_array(key, ValueType::string, pairs.size());
+    std::size_t bytes = 0;
+    for (const auto& [left, right] : pairs)
+      bytes += sizeof(std::uint64_t) + left.size() + 1 + right.size();
+    entries_.reserve(bytes);
+    for (const auto& [left, right] : pairs) {
+      entries_.write<std::uint64_t>(left.size() + 1 + right.size());
+      entries_.write_text(left);
+      entries_.write_text(" ");
+      entries_.write_text(right);
     }
   }
   void add_i32s(std::string_view key, std::span<const std::int32_t> numbers) {
