@@ -428,6 +428,9 @@ Result<HfTokenizer> read_hf_tokenizer(const HfTokenizerFiles& files, const Json&
 
   // Its keys count only if all of it can be used.
   MetadataBuilder whole = keys;
+  // Each text gets a length of 8 bytes; one that stands in the file has two quotes and a comma
+  // there.
+  whole.reserve(2 * files.tokenizer->size() + 32 * n_tokens);
   Tokens tokens(n_tokens);
   auto reason = add_model(document->root(), tokens, result, whole);
   if (!reason) return reason.error().at("tokenizer.json");

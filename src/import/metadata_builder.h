@@ -15,6 +15,8 @@ namespace tsq::importer {
 
 class MetadataBuilder {
  public:
+  // Room for so many bytes more, which costs no memory until it is used; growing would copy.
+  void reserve(std::size_t bytes) { entries_.reserve(bytes); }
   template <class T>
   void add(std::string_view key, T value) {
     write_entry(entries_, key, value);
@@ -23,9 +25,6 @@ class MetadataBuilder {
   template <class Texts>
   void add_texts(std::string_view key, const Texts& texts) {
     start_array(key, ValueType::string, texts.size());
-    std::size_t bytes = 0;
-    for (const std::string_view text : texts) bytes += sizeof(std::uint64_t) + text.size();
-    entries_.reserve(bytes);
     for (const std::string_view text : texts) {
       entries_.write<std::uint64_t>(text.size());
       entries_.write_text(text);
@@ -35,10 +34,6 @@ class MetadataBuilder {
   template <class Pairs>
   void add_pairs(std::string_view key, const Pairs& pairs) {
     start_array(key, ValueType::string, pairs.size());
-    std::size_t bytes = 0;
-    for (const auto& [left, right] : pairs)
-      bytes += sizeof(std::uint64_t) + left.size() + 1 + right.size();
-    entries_.reserve(bytes);
     for (const auto& [left, right] : pairs) {
       entries_.write<std::uint64_t>(left.size() + 1 + right.size());
       entries_.write_text(left);
