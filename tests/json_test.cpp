@@ -73,8 +73,10 @@ TEST(JsonTest, PlainStringsAreViewsOfTheText) {
   const std::string text = R"({"a\"b": "\\", "plain": ["x", "\u0041", "", "y\n", "zz"]})";
   const JsonDocument document = parsed(text);
   EXPECT_EQ(document.root().find("a\"b")->as_string(), "\\");
+  const auto plain = document.root().find("plain");
+  ASSERT_TRUE(plain);
   std::string all;
-  for (const auto& [key, item] : *document.root().find("plain")) {
+  for (const auto& [key, item] : *plain) {
     const std::string_view found = *item.as_string();
     all += std::string(found) + "|";
     const bool is_view = found.data() >= text.data() && found.data() < text.data() + text.size();
