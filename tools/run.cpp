@@ -1,3 +1,4 @@
+#include <bit>
 #include <charconv>
 #include <cstdio>
 #include <memory>
@@ -19,8 +20,6 @@
 namespace tsq::tool {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 struct Options {
   EngineOptions engine;
   SamplerOptions sampler;
@@ -32,12 +31,6 @@ struct Options {
   bool display_prompt = false;
   bool no_timings = false;
   bool check_hadamard = false;
-};
-
-struct Timing {
-  std::size_t tokens = 0;
-  std::size_t computed = 0;  // tokens that the model was run for: an answer's last one is not
-  double seconds = 0;
 
   bool conversation = false, no_conversation = false;  // neither: as wants_chat() has it
   ChatOptions chat;
@@ -46,12 +39,12 @@ struct Timing {
   std::optional<std::string> think;  // "on", "off"
 };
 
-std::optional<std::uint64_t> parse_seed(const std::string& text) {
-  std::uint64_t seed = 0;
+std::optional<std::uint64_t> parse_number(const std::string& text) {
+  std::uint64_t number = 0;
   const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, seed);
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
   if (text.empty() || error != std::errc() || rest != end) return std::nullopt;
-  return seed;
+  return number;
 }
 
 Result<std::string> read_prompt(const Options& options) {
@@ -175,14 +168,27 @@ int run_chat(const Model& model, Session& session, Sampler& sampler, const Optio
   return chat(model, session, sampler, options.generation, chat_options, first);
 }
 
+// "hadamard-r64": the block of the rotation is 64 wide.
+std::optional<int> parse_adapter(const std::string& text) {
+  constexpr std::string_view kPrefix = "hadamard-r";
+  if (!text.starts_with(kPrefix)) return std::nullopt;
+  const auto block = parse_number(text.substr(kPrefix.size()));
+  if (!block || !std::has_single_bit(*block)) return std::nullopt;
+  return std::bit_width(*block) - 1;
+}
+
 int run(const Options& options) {
   SamplerOptions sampling = options.sampler;
-  sampling.seed = parse_seed(options.seed).value_or(std::random_device()());
+  sampling.seed = parse_number(options.seed).value_or(std::random_device()());
   const auto model = load_model(options.engine);
   if (!model) return fail(model.error());
   const bool talks = wants_chat(options, *model);
   if (const auto checked = check_chat_options(options); !talks && !checked)
     return fail(checked.error());
+  if (talks && options.check_hadamard)
+    return fail(
+        {ErrorCode::invalid_argument,
+         "run: --check-hadamard looks at one prompt: give it with -p, and no conversation"});
   Result<std::string> prompt = std::string();
   if (!talks) prompt = read_prompt(options);
   if (!prompt) return fail(prompt.error());
@@ -264,7 +270,7 @@ void add_run(CLI::App& app, int& exit_code) {
       ->type_name("N");
   command->add_option("-s,--seed", o.seed, "seed of the sampler [-1: a new one each time]")
       ->check([](const std::string& text) {
-        return text == "-1" || parse_seed(text) ? "" : "expected 0 to 2^64 - 1, or -1";
+        return text == "-1" || parse_number(text) ? "" : "expected 0 to 2^64 - 1, or -1";
       })
       ->type_name("N");
   command->add_option("--temp", o.sampler.temperature, "temperature; 0 takes the likeliest token")
@@ -295,6 +301,16 @@ void add_run(CLI::App& app, int& exit_code) {
   command->add_flag("--no-timings", o.no_timings, "do not print the timings");
   command->add_flag("--check-hadamard", o.check_hadamard,
                     "check the rotations on the prompt, and print what they do to it");
+  command
+      ->add_option_function<std::string>(
+          "--adapter",
+          [&o](const std::string& text) { o.engine.hadamard_order = parse_adapter(text); },
+          "hadamard-r64: the block of the rotation, instead of what the file says; its probes have "
+          "to agree")
+      ->check([](const std::string& text) {
+        return parse_adapter(text) ? "" : "expected hadamard-rN, N a power of two";
+      })
+      ->type_name("NAME");
   add_chat_options(*command, o);
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }
