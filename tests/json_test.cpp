@@ -68,6 +68,28 @@ TEST(JsonTest, ViewsOutliveAMove) {
   EXPECT_EQ((*root.begin()).value.as_string(), "s");
 }
 
+// Where a string stands as it is meant, the text is not copied; after strings with escapes too.
+TEST(JsonTest, PlainStringsAreViewsOfTheText) {
+  const std::string text = R"({"a\"b": "\\", "plain": ["x", "\u0041", "", "y\n", "zz"]})";
+  const JsonDocument document = parsed(text);
+  EXPECT_EQ(document.root().find("a\"b")->as_string(), "\\");
+  std::string all;
+  for (const auto& [key, item] : *document.root().find("plain")) {
+    const std::string_view found = *item.as_string();
+    all += std::string(found) + "|";
+    const bool is_view = found.data() >= text.data() && found.data() < text.data() + text.size();
+    EXPECT_EQ(is_view, found == "x" || found == "" || found == "zz") << found;
+  }
+  EXPECT_EQ(all, "x|A||y\n|zz|");
+}
+
+TEST(JsonTest, CopiesOfStringsHaveALimit) {
+  const JsonLimits limits = {.copied_bytes = 4};
+  EXPECT_TRUE(JsonDocument::parse(R"(["123456789", "\n12", "\n"])", limits));
+  expect_refused(R"(["123456789", "\n12", "\n3"])", ErrorCode::unsupported,
+                 "more than 4 bytes of strings with escapes", limits);
+}
+
 TEST(JsonTest, RefusesWhatIsNoJson) {
   for (const char* text : {"", " ", "{", "[1,]", "{\"a\" 1}", "{\"a\":1}x", "nul", "[1e999]", "'a'",
                            "[\"\xff\"]", "[\"\\ud800\"]", "[\"\t\"]", "{1:2}", "[01]"}) {

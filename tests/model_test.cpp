@@ -215,6 +215,24 @@ INSTANTIATE_TEST_SUITE_P(Tiny, ModelTest, testing::ValuesIn(test::all_models()),
                            return name;
                          });
 
+TEST(LoaderTest, TakesAnOrderThatTheProbesConfirm) {
+  const std::filesystem::path rotated = test::converted("qwen3_rot64.ptq1_0.gguf");
+  EXPECT_TRUE(Loader().with_hadamard_order(6).load(rotated));
+  for (const auto& [order, message] :
+       {std::pair(7, "the probe says"), std::pair(5, "the probe says"),
+        std::pair(3, "expected 4 to 14"), std::pair(15, "expected 4 to 14"),
+        std::pair(14, "expected a multiple of the block of 16384")}) {
+    const auto refused = Loader().with_hadamard_order(order).load(rotated);
+    ASSERT_FALSE(refused) << order;
+    EXPECT_EQ(refused.error().code(), ErrorCode::invalid_argument);
+    EXPECT_NE(refused.error().message().find(message), std::string::npos)
+        << refused.error().message();
+  }
+  const auto plain = Loader().with_hadamard_order(6).load(test::converted("llama_tq.tq1_0.gguf"));
+  ASSERT_FALSE(plain);
+  EXPECT_NE(plain.error().message().find("are not rotated"), std::string::npos);
+}
+
 class SessionTest : public testing::Test {
  protected:
   SessionTest() : model_(open_model("qwen3_rot64.ptq1_0.gguf")) {}

@@ -25,7 +25,6 @@ constexpr UnbuiltOption kUnbuiltOptions[] = {
     {"run", "--gpu-layers"},
     {"run", "--n-gpu-layers"},
     {"run", "--repack"},
-    {"run", "--adapter"},
     {"run", "--dtype"},
     {"convert", "--ternarize"},
     {"convert", "--bits-ternary"},

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "arch/graph.h"
 #include "base/errorf.h"
 #include "base/thread_pool.h"
 #include "commands.h"
@@ -84,6 +85,24 @@ std::string dense_text(const convert::Summary& summary, const std::string& dense
   return text;
 }
 
+// A model that tsq has a graph for must have what it needs, so that verify passes what convert
+// wrote; of others nobody knows.
+Result<void> check_graph(const format::File& file) {
+  const auto architecture = file.metadata().require_string("general.architecture");
+  if (!architecture) return architecture.error();
+  if (!has_graph(*architecture)) return {};
+  const auto graph = make_graph(file);
+  return graph ? Result<void>() : graph.error();
+}
+
+void warn_without_graph(const format::File& file) {
+  const auto architecture = file.metadata().require_string("general.architecture");
+  if (!architecture || has_graph(*architecture)) return;
+  warn(
+      "tsq has no graph for the architecture '%s' yet: the file can be kept and inspected, not run",
+      printable(*architecture).c_str());
+}
+
 convert::ConvertOptions library_options(const Options& options) {
   convert::ConvertOptions how;
   if (options.encoding == "t1") how.encoding = convert::TernaryEncoding::t1;
@@ -97,6 +116,7 @@ convert::ConvertOptions library_options(const Options& options) {
   }
   how.threads = threads_for(std::max(0, options.threads));
   how.allow_random = options.allow_random;
+  how.check_model = check_graph;
   return how;
 }
 
@@ -131,6 +151,7 @@ int convert(const Options& options) {
   if (!summary->has_tokenizer) warn("no tokenizer in the file: %s", summary->no_tokenizer.c_str());
   const auto written = format::open(options.target);
   if (!written) return fail(written.error());
+  warn_without_graph(written->file);
   return print(result_text(written->file, *summary) + dense_text(*summary, options.dense))
              ? kSuccess
              : kFailure;

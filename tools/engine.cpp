@@ -84,7 +84,9 @@ void add_engine_options(CLI::App& command, EngineOptions& options) {
 Result<Model> load_model(const EngineOptions& options) {
   const auto path = model_path(options.model);
   if (!path) return path.error();
-  auto model = Loader().load(*path);
+  Loader loader;
+  if (options.hadamard_order) loader.with_hadamard_order(*options.hadamard_order);
+  auto model = loader.load(*path);
   if (!model) return with_convert_hint(model.error(), *path);
   if (model->tokenizer() == nullptr)
     return errorf(ErrorCode::unsupported, "%s: the file holds no tokenizer, so it cannot read text",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,7 @@ struct EngineOptions {
   std::string model;  // empty: the model of this repository
   std::string activations = "int8";
   SessionOptions session;
+  std::optional<int> hadamard_order;  // instead of the file's
 };
 
 // Declares -m, -t and --activations. The context differs by command.

@@ -4,13 +4,14 @@
 #include <string>
 
 #include "format/reader.h"
-#include "import/gguf.h"
+#include "import/checkpoint.h"
 
 namespace tsq::tool {
 
 std::string inspect_text(const format::File& file);
 std::string inspect_json(const format::File& file);
-std::string inspect_text(const importer::Checkpoint& checkpoint);
-std::string inspect_json(const importer::Checkpoint& checkpoint);
+// format: what the checkpoint was read from.
+std::string inspect_text(const importer::Checkpoint& checkpoint, const char* format);
+std::string inspect_json(const importer::Checkpoint& checkpoint, const char* format);
 
 }  // namespace tsq::tool

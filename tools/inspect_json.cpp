@@ -131,7 +131,7 @@ std::string inspect_json(const format::File& file) {
                {"tensors", tensors}});
 }
 
-std::string inspect_json(const importer::Checkpoint& checkpoint) {
+std::string inspect_json(const importer::Checkpoint& checkpoint, const char* format) {
   Json tensors = Json::array();
   for (const auto& tensor : checkpoint.tensors)
     tensors.push_back({{"name", tensor.name},
@@ -139,7 +139,7 @@ std::string inspect_json(const importer::Checkpoint& checkpoint) {
                        {"shape", dims_of(tensor.n_dims, tensor.dims)},
                        {"bytes", tensor.data.size()},
                        {"rotation", index_or_null(tensor.rotation)}});
-  return dump({{"format", "gguf"},
+  return dump({{"format", format},
                {"metadata", metadata_json(checkpoint.metadata)},
                {"rotations", rotations_json(checkpoint.rotations)},
                {"tensors", tensors}});

@@ -138,7 +138,7 @@ std::string inspect_text(const format::File& file) {
          metadata_text(file.metadata()) + tensors_text(file);
 }
 
-std::string inspect_text(const importer::Checkpoint& checkpoint) {
+std::string inspect_text(const importer::Checkpoint& checkpoint, const char* format) {
   std::uint64_t parameters = 0, bytes = 0;
   Table table({"name", "type", "shape", "bytes", "rotation"}, {false, false, false, true, false});
   for (const auto& tensor : checkpoint.tensors) {
@@ -149,7 +149,7 @@ std::string inspect_text(const importer::Checkpoint& checkpoint) {
                dims_text(tensor.n_dims, tensor.dims), with_commas(tensor.data.size()),
                rotated ? std::to_string(checkpoint.rotations[tensor.rotation].block) : "-"});
   }
-  return stringf("%-13s GGUF; 'tsq convert' makes a .tsq of it\n", "format") +
+  return stringf("%-13s %s; 'tsq convert' makes a .tsq of it\n", "format", format) +
          stringf("%-13s %s\n", "parameters", with_commas(parameters).c_str()) +
          stringf("%-13s %s bytes = %s = %s\n", "tensor data", with_commas(bytes).c_str(),
                  human_bytes(bytes).c_str(), human_bytes_binary(bytes).c_str()) +

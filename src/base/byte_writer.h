@@ -24,6 +24,8 @@ class ByteWriter {
     bytes_.resize(bytes_.size() + bytes.size());
     std::memcpy(bytes_.data() + bytes_.size() - bytes.size(), bytes.data(), bytes.size());
   }
+  // Room for so many bytes more; without it, growing takes up to twice the bytes for a while.
+  void reserve(std::size_t bytes) { bytes_.reserve(bytes_.size() + bytes); }
   void write_text(std::string_view text) { write_bytes(std::as_bytes(std::span(text))); }
   void pad_to(std::size_t alignment) {
     bytes_.resize((bytes_.size() + alignment - 1) / alignment * alignment);

@@ -37,11 +37,15 @@ Result<void> check_tokens(std::string_view text, std::size_t limit) {
 // Receives nlohmann's events, whose parser keeps its stack on the heap, one bit a level.
 class JsonBuilder final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  JsonBuilder(JsonDocument& document, const JsonLimits& limits, std::size_t text_bytes)
-      : document_(document), limits_(limits) {
+  JsonBuilder(JsonDocument& document, const JsonLimits& limits, std::string_view source)
+      : document_(document),
+        source_(source),
+        limits_(limits),
+        max_values_(std::min<std::size_t>(limits.values, JsonNode::kMaxEnd)) {
     // Room that is never used costs no memory; growing would copy.
-    document_.nodes_.reserve(std::min(limits.values, text_bytes / 2 + 1));
-    document_.text_.reserve(text_bytes + 1);
+    document_.source_ = source.data();
+    document_.nodes_.reserve(std::min(max_values_, source.size() / 2 + 1));
+    document_.copies_.reserve(std::min(limits.copied_bytes, source.size()));
   }
 
   bool null() override { return add(JsonKind::null) != nullptr; }
@@ -90,25 +94,49 @@ class JsonBuilder final : public nlohmann::json_sax<nlohmann::json> {
  private:
   JsonNode* add(JsonKind kind) {
     auto& nodes = document_.nodes_;
-    if (nodes.size() >= limits_.values) {
-      error_ = errorf(ErrorCode::unsupported, "JSON has more than %zu values", limits_.values);
+    if (nodes.size() >= max_values_) {
+      error_ = errorf(ErrorCode::unsupported, "JSON has more than %zu values", max_values_);
       return nullptr;
     }
     if (!open_.empty() && !is_key_) ++nodes[open_.back()].children;
     is_key_ = false;
     JsonNode node = {};
-    node.kind = kind;
-    node.end = static_cast<std::uint32_t>(nodes.size() + 1);
+    node.kind = static_cast<std::uint32_t>(kind) & 7;
+    node.end = static_cast<std::uint32_t>(nodes.size() + 1) & JsonNode::kMaxEnd;
     nodes.push_back(node);
     return &nodes.back();
   }
   bool add_text(const std::string& value) {
     JsonNode* const node = add(JsonKind::string);
     if (node == nullptr) return false;
-    node->text = {static_cast<std::uint32_t>(document_.text_.size()),
-                  static_cast<std::uint32_t>(value.size())};
-    document_.text_.insert(document_.text_.end(), value.begin(), value.end());
+    const auto length = static_cast<std::uint32_t>(value.size());
+    if (const auto plain = next_plain_string()) {
+      node->text = {*plain, length};
+      return true;
+    }
+    auto& copies = document_.copies_;
+    if (value.size() > limits_.copied_bytes - copies.size()) {
+      error_ = errorf(ErrorCode::unsupported,
+                      "JSON has more than %zu bytes of strings with escapes", limits_.copied_bytes);
+      return false;
+    }
+    node->copied = 1;
+    node->text = {static_cast<std::uint32_t>(copies.size()), length};
+    copies.insert(copies.end(), value.begin(), value.end());
     return true;
+  }
+  // Steps over the next string of the source, which is the one that was just read. Where it starts;
+  // nothing where it has escapes.
+  std::optional<std::uint32_t> next_plain_string() {
+    const std::size_t start = source_.find('"', at_) + 1;
+    bool plain = true;
+    for (at_ = start; source_[at_] != '"'; ++at_) {
+      if (source_[at_] != '\\') continue;
+      plain = false;
+      ++at_;
+    }
+    ++at_;
+    return plain ? std::optional(static_cast<std::uint32_t>(start)) : std::nullopt;
   }
   bool open(JsonKind kind) {
     if (open_.size() >= limits_.depth) {
@@ -119,34 +147,39 @@ class JsonBuilder final : public nlohmann::json_sax<nlohmann::json> {
     JsonNode* const node = add(kind);
     if (node == nullptr) return false;
     node->children = 0;
-    open_.push_back(node->end - 1);
+    open_.push_back(static_cast<std::uint32_t>(document_.nodes_.size() - 1));
     return true;
   }
   bool close() {
-    document_.nodes_[open_.back()].end = static_cast<std::uint32_t>(document_.nodes_.size());
+    document_.nodes_[open_.back()].end =
+        static_cast<std::uint32_t>(document_.nodes_.size()) & JsonNode::kMaxEnd;
     open_.pop_back();
     return true;
   }
 
   bool check_keys(std::uint32_t object) {
     const auto& nodes = document_.nodes_;
+    const Json root = document_.root();
+    const auto text_of = [&](std::uint32_t key) { return root.at(key).string(); };
     keys_.clear();
-    for (std::size_t at = object + 1; at < nodes.size(); at = nodes[at + 1].end) {
-      keys_.emplace_back(document_.text_.data() + nodes[at].text.offset, nodes[at].text.length);
-    }
-    std::sort(keys_.begin(), keys_.end());
-    const auto twice = std::adjacent_find(keys_.begin(), keys_.end());
+    for (std::uint32_t at = object + 1; at < nodes.size(); at = nodes[at + 1].end)
+      keys_.push_back(at);
+    std::ranges::sort(keys_, {}, text_of);
+    const auto twice = std::ranges::adjacent_find(keys_, {}, text_of);
     if (twice == keys_.end()) return true;
     error_ = errorf(ErrorCode::damaged, "JSON has the key '%s' twice in one object, expected once",
-                    printable(*twice).c_str());
+                    printable(text_of(*twice)).c_str());
     return false;
   }
 
   JsonDocument& document_;
+  std::string_view source_;
+  std::size_t at_ = 0;  // behind the last string
   const JsonLimits& limits_;
+  std::size_t max_values_;
   std::vector<std::uint32_t> open_;
-  std::vector<std::string_view> keys_;
-  bool is_key_ = false;  // the next node
+  std::vector<std::uint32_t> keys_;  // nodes
+  bool is_key_ = false;              // the next node
   std::optional<Error> error_;
 };
 
@@ -157,7 +190,7 @@ Result<JsonDocument> JsonDocument::parse(std::string_view text, const JsonLimits
   }
   if (const auto usual = check_tokens(text, limits.token_bytes); !usual) return usual.error();
   JsonDocument document;
-  JsonBuilder builder(document, limits, text.size());
+  JsonBuilder builder(document, limits, text);
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) {
     return builder.error() ? *builder.error() : Error(ErrorCode::damaged, "not JSON");
   }
@@ -197,12 +230,8 @@ std::size_t Json::size() const {
   return has_children ? static_cast<std::size_t>(node().children) : 0;
 }
 
-Json::Iterator Json::begin() const {
-  return {{nodes_, text_, index_ + 1}, kind() == JsonKind::object};
-}
-Json::Iterator Json::end() const {
-  return {{nodes_, text_, node().end}, kind() == JsonKind::object};
-}
+Json::Iterator Json::begin() const { return {at(index_ + 1), kind() == JsonKind::object}; }
+Json::Iterator Json::end() const { return {at(node().end), kind() == JsonKind::object}; }
 
 std::optional<Json> Json::find(std::string_view key) const {
   if (kind() != JsonKind::object) return std::nullopt;
@@ -214,7 +243,7 @@ std::optional<Json> Json::find(std::string_view key) const {
 
 Json::Child Json::Iterator::operator*() const {
   if (!in_object_) return {{}, at_};
-  return {at_.string(), {at_.nodes_, at_.text_, at_.index_ + 1}};
+  return {at_.string(), at_.at(at_.index_ + 1)};
 }
 
 Json::Iterator& Json::Iterator::operator++() {

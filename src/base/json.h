@@ -25,13 +25,17 @@ enum class JsonKind : std::uint8_t {
 
 struct JsonLimits {
   std::size_t depth = 64;
-  std::size_t values = 5u << 19;       // keys count too; 16 bytes each
-  std::size_t token_bytes = 4u << 20;  // of a string, a number, or white space between two
+  std::size_t values = 5u << 19;         // keys count too; 12 bytes each
+  std::size_t token_bytes = 4u << 20;    // of a string, a number, or white space between two
+  std::size_t copied_bytes = 16u << 20;  // of all strings that are spelled with escapes
 };
 
+#pragma pack(push, 4)  // 12 bytes: there may be millions
 struct JsonNode {
-  JsonKind kind;
-  std::uint32_t end;  // index behind the last node of this value
+  static constexpr std::uint32_t kMaxEnd = (1u << 28) - 1;
+  std::uint32_t kind : 3;
+  std::uint32_t copied : 1;  // a string: it lies in the document's own text
+  std::uint32_t end : 28;    // index behind the last node of this value
   union {
     bool boolean;
     std::uint64_t natural;
@@ -43,14 +47,15 @@ struct JsonNode {
     std::uint64_t children;
   };
 };
+#pragma pack(pop)
 
-// One value, as a view: valid as long as its document, wherever that is moved.
+// One value, as a view: valid as long as its document, wherever that is moved, and the text.
 class Json {
  public:
   struct Child;
   class Iterator;
 
-  JsonKind kind() const { return node().kind; }
+  JsonKind kind() const { return static_cast<JsonKind>(node().kind); }
   // Every conversion gives nothing where the type or the range does not fit.
   std::optional<bool> as_bool() const;
   std::optional<std::uint64_t> as_u64() const;
@@ -66,13 +71,17 @@ class Json {
 
  private:
   friend class JsonDocument;
-  Json(const JsonNode* nodes, const char* text, std::uint32_t index)
-      : nodes_(nodes), text_(text), index_(index) {}
+  friend class JsonBuilder;
+  Json(const JsonNode* nodes, const char* source, const char* copies, std::uint32_t index)
+      : nodes_(nodes), source_(source), copies_(copies), index_(index) {}
   const JsonNode& node() const { return nodes_[index_]; }
-  std::string_view string() const { return {text_ + node().text.offset, node().text.length}; }
+  Json at(std::uint32_t index) const { return {nodes_, source_, copies_, index}; }
+  std::string_view string() const {
+    return {(node().copied ? copies_ : source_) + node().text.offset, node().text.length};
+  }
 
   const JsonNode* nodes_;
-  const char* text_;
+  const char *source_, *copies_;
   std::uint32_t index_;
 };
 
@@ -98,15 +107,17 @@ class JsonDocument {
  public:
   // Errors: damaged, for text that is no JSON, not UTF-8, or has a key twice in one object;
   // unsupported, for what is beyond the limits. They name line and column, or the byte. Stack is
-  // independent of the text, memory is 16 bytes a value and the text's strings.
+  // independent of the text, memory is 12 bytes a value and the strings with escapes; all others
+  // are views of the text, which must outlive the document.
   static Result<JsonDocument> parse(std::string_view text, const JsonLimits& limits = {});
 
-  Json root() const { return {nodes_.data(), text_.data(), 0}; }
+  Json root() const { return {nodes_.data(), source_, copies_.data(), 0}; }
 
  private:
   friend class JsonBuilder;
   std::vector<JsonNode> nodes_;  // every value before its children; a key before its value
-  std::vector<char> text_;       // of all strings
+  const char* source_ = nullptr;
+  std::vector<char> copies_;  // of strings with escapes
 };
 
 // "an object", "a string": of messages.

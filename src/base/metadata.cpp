@@ -12,6 +12,7 @@ namespace {
 
 constexpr int kMaxDepth = 4;
 constexpr std::uint64_t kMaxKeyBytes = 65535;
+constexpr std::uint64_t kMaxEntries = 65536;  // models have some dozens; bounds what is held
 constexpr std::uint64_t kMinEntryBytes = 8 + 1 + 4 + 1;  // key of one byte, type, a u8
 
 // Bytes of a value of fixed size; 0 for strings, arrays and numbers that are no type.
@@ -257,12 +258,9 @@ std::optional<std::vector<double>> Value::as_f64s() const { return convert_all<d
 
 std::optional<std::vector<std::string_view>> Value::as_strings() const {
   if (type_ != ValueType::array || element_ != ValueType::string) return std::nullopt;
-  ByteReader in(bytes_);
-  in.take(12);
   std::vector<std::string_view> texts;
   texts.reserve(count_);
-  for (std::uint64_t i = 0; i < count_; ++i)
-    texts.push_back(in.take_text(in.read<std::uint64_t>()));
+  each_string([&](std::string_view text) { texts.push_back(text); });
   return texts;
 }
 
@@ -271,6 +269,10 @@ Result<Metadata> Metadata::parse(ByteReader& in, std::uint64_t count) {
     return errorf(ErrorCode::damaged,
                   "%llu metadata entries are promised at byte %zu, %zu bytes are left",
                   static_cast<unsigned long long>(count), in.offset(), in.left());
+  if (count > kMaxEntries)
+    return errorf(ErrorCode::unsupported, "%llu metadata entries, at most %llu are supported",
+                  static_cast<unsigned long long>(count),
+                  static_cast<unsigned long long>(kMaxEntries));
   Metadata metadata;
   metadata.entries_.reserve(count);
   for (std::uint64_t i = 0; i < count; ++i) {

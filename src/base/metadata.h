@@ -53,12 +53,23 @@ class Value {
   std::optional<std::vector<std::int64_t>> as_i64s() const;
   std::optional<std::vector<double>> as_f64s() const;
   std::optional<std::vector<std::string_view>> as_strings() const;
+  // Calls visit(text) for each string of such an array, without a list of them all. False: it is
+  // none.
+  template <class Visit>
+  bool each_string(Visit visit) const {
+    if (type_ != ValueType::array || element_ != ValueType::string) return false;
+    ByteReader in(bytes_);
+    in.take(kArrayHeadBytes);
+    for (std::uint64_t i = 0; i < count_; ++i) visit(in.take_text(in.read<std::uint64_t>()));
+    return true;
+  }
 
   // The encoded value, without its type.
   std::span<const std::byte> bytes() const { return bytes_; }
 
  private:
   friend class Metadata;
+  static constexpr std::size_t kArrayHeadBytes = 12;  // element type and count
   ValueType type_ = ValueType::u8;
   ValueType element_ = ValueType::u8;
   std::uint64_t count_ = 0;
@@ -75,7 +86,8 @@ class Metadata {
  public:
   // Reads count entries. Refuses (damaged, with the byte's position): a cut entry, a count or
   // length larger than what is left, an empty, duplicate or over-long key (65,535 bytes), an
-  // unknown type, arrays nested deeper than 4, a boolean that is neither 0 nor 1.
+  // unknown type, arrays nested deeper than 4, a boolean that is neither 0 nor 1. More than 65,536
+  // entries are unsupported.
   static Result<Metadata> parse(ByteReader& in, std::uint64_t count);
 
   std::span<const Entry> entries() const { return entries_; }

@@ -41,11 +41,15 @@ Result<void> write_tensors(format::Writer& writer, const importer::Checkpoint& c
 }
 
 // The reader's opinion of what was written, and its size.
-Result<std::uint64_t> check_file(const std::filesystem::path& temporary) {
+Result<std::uint64_t> check_file(const std::filesystem::path& temporary,
+                                 const ConvertOptions& options) {
   const auto opened = format::open(temporary);
   if (!opened) return opened.error();
   if (const auto probes = format::check_rotation_probes(opened->file); !probes) {
     return probes.error();
+  }
+  if (options.check_model) {
+    if (const auto usable = options.check_model(opened->file); !usable) return usable.error();
   }
   return opened->file.file_bytes();
 }
@@ -69,8 +73,14 @@ bool computes_the_same(std::span<const Fate> fates) {
                              [](Fate fate) { return fate == Fate::kept || fate == Fate::widened; });
 }
 
+// Of the file, once its parts have been moved.
+struct Facts {
+  std::uint32_t vocab_size;
+  bool has_tokenizer;
+};
+
 Result<format::TokenProbe> make_token_probe(const importer::Checkpoint& checkpoint,
-                                            std::span<const Fate> fates, std::uint32_t vocab_size,
+                                            std::span<const Fate> fates, const Facts& facts,
                                             const std::filesystem::path& temporary,
                                             const ConvertOptions& options) {
   format::TokenProbe probe;
@@ -82,24 +92,25 @@ Result<format::TokenProbe> make_token_probe(const importer::Checkpoint& checkpoi
     probe.state = format::TokenProbeState::not_asked;
     return probe;
   }
-  if (!checkpoint.vocabulary) {
+  if (!facts.has_tokenizer) {
     probe.state = format::TokenProbeState::no_tokenizer;
     return probe;
   }
   auto made = options.token_probe(temporary);
   if (!made) return made;
-  const auto likely = check_likelihood(*made, vocab_size, options.allow_random);
+  const auto likely = check_likelihood(*made, facts.vocab_size, options.allow_random);
   if (!likely) return likely.error();
   return made;
 }
 
-Result<Summary> write_file(const importer::Checkpoint& checkpoint,
-                           const std::filesystem::path& target, const ConvertOptions& options) {
+Result<Summary> write_file(importer::Checkpoint& checkpoint, const std::filesystem::path& target,
+                           const ConvertOptions& options) {
   auto planned = plan(checkpoint, options.encoding, options.dense);
   if (!planned) return planned.error();
+  checkpoint.vocabulary.reset();  // the section has all of it, and it may be large
   auto rotation_probes = rotation_probe_places(checkpoint);
   planned->contents.rotation_probes = rotation_probes;
-  const std::uint32_t vocab_size = planned->contents.header.vocab_size;
+  const Facts facts = {planned->contents.header.vocab_size, !planned->contents.tokenizer.empty()};
 
   auto writer = format::Writer::create(target, std::move(planned->contents));
   if (!writer) return writer.error();
@@ -109,11 +120,11 @@ Result<Summary> write_file(const importer::Checkpoint& checkpoint,
   fill_rotation_probes(checkpoint, writer->contents().tensors, planned->fates, rotation_probes);
   writer->set_rotation_probes(std::move(rotation_probes));
   if (const auto sealed = writer->seal({}); !sealed) return sealed.error();
-  const auto file_bytes = check_file(writer->temporary_path());
+  const auto file_bytes = check_file(writer->temporary_path(), options);
   if (!file_bytes) return file_bytes.error();
 
   const auto probe =
-      make_token_probe(checkpoint, planned->fates, vocab_size, writer->temporary_path(), options);
+      make_token_probe(checkpoint, planned->fates, facts, writer->temporary_path(), options);
   if (!probe) return probe.error();
   if (const auto sealed = writer->seal(*probe); !sealed) return sealed.error();
   Summary summary = summarize(checkpoint, writer->contents(), planned->fates, *file_bytes, *probe);
@@ -136,7 +147,7 @@ Result<void> check_target(std::span<const std::filesystem::path> sources,
 
 }  // namespace
 
-Result<Summary> convert_checkpoint(const importer::Checkpoint& checkpoint,
+Result<Summary> convert_checkpoint(importer::Checkpoint checkpoint,
                                    const std::filesystem::path& target,
                                    const ConvertOptions& options) try {
   return write_file(checkpoint, target, options);
@@ -149,10 +160,10 @@ Result<Summary> convert_checkpoint(const importer::Checkpoint& checkpoint,
 Result<Summary> convert(std::span<const std::filesystem::path> sources,
                         const std::filesystem::path& target, const ConvertOptions& options) {
   if (const auto other = check_target(sources, target); !other) return other.error();
-  const auto opened = importer::open(sources, options.layouts);
+  auto opened = importer::open(sources, options.layouts);
   if (!opened) return opened.error();
   if (const auto other = check_target(opened->paths, target); !other) return other.error();
-  return convert_checkpoint(opened->checkpoint, target, options);
+  return convert_checkpoint(std::move(opened->checkpoint), target, options);
 }
 
 }  // namespace tsq::convert

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "convert/summary.h"
-#include "format/file.h"
+#include "format/reader.h"
 #include "import/checkpoint.h"
 
 namespace tsq::convert {
@@ -41,6 +41,8 @@ struct ConvertOptions {
   // that is, if every tensor keeps its values and is ternary where it was; else the file says
   // not_asked. Not called for a model without a tokenizer.
   std::function<Result<format::TokenProbe>(const std::filesystem::path& temporary)> token_probe;
+  // Asked of the whole file before the probe: what it fails here would not run.
+  std::function<Result<void>(const format::File& file)> check_model;
   // Accept a model that predicts the probe's text no better than chance (its weights are random).
   bool allow_random = false;
   // Called before and while each tensor is written; false cancels.
@@ -54,7 +56,7 @@ Result<Summary> convert(std::span<const std::filesystem::path> sources,
                         const std::filesystem::path& target, const ConvertOptions& options = {});
 
 // The same for a checkpoint in memory.
-Result<Summary> convert_checkpoint(const importer::Checkpoint& checkpoint,
+Result<Summary> convert_checkpoint(importer::Checkpoint checkpoint,
                                    const std::filesystem::path& target,
                                    const ConvertOptions& options = {});
 

@@ -13,6 +13,8 @@ namespace {
 
 using format::TensorRecord;
 
+constexpr std::size_t kMaxMetadataBytes = 8u << 20;  // a chat template has some thousands
+
 // Gated DeltaNet: GGUF stores its value heads in an order that tsq does not keep.
 bool reorders_heads(std::string_view architecture) {
   return architecture == "qwen35" || architecture == "qwen35moe" || architecture == "qwen3next";
@@ -143,6 +145,11 @@ Result<Plan> plan(const importer::Checkpoint& checkpoint, TernaryEncoding ternar
   ByteWriter metadata;
   for (const Entry& entry : checkpoint.metadata.entries()) {
     if (is_left_out(entry.key)) continue;
+    if (metadata.size() + entry.key.size() + entry.value.bytes().size() > kMaxMetadataBytes) {
+      return errorf(ErrorCode::unsupported,
+                    "key '%s' makes the metadata larger than %zu bytes, more are not supported",
+                    printable(entry.key).c_str(), kMaxMetadataBytes);
+    }
     write_entry(metadata, entry.key, entry.value);
     ++contents.n_metadata;
   }

@@ -61,7 +61,7 @@ Summary summarize(const importer::Checkpoint& checkpoint, const format::FileCont
     if (record.input_rotation != format::kNoRotation) ++summary.rotated_tensors;
   }
   summary.rotations = contents.rotations;
-  summary.has_tokenizer = checkpoint.vocabulary.has_value();
+  summary.has_tokenizer = !contents.tokenizer.empty();
   summary.no_tokenizer = checkpoint.no_vocabulary;
   summary.dropped_merges = checkpoint.dropped_merges;
   summary.token_probe = probe;

@@ -2,8 +2,10 @@
 
 #include <atomic>
 #include <new>
+#include <optional>
 #include <utility>
 
+#include "base/errorf.h"
 #include "engine/model_state.h"
 #include "format/probes.h"
 #include "tokenizer/make.h"
@@ -11,15 +13,31 @@
 namespace tsq {
 namespace {
 
-Result<Model> build(format::OpenedFile opened) {
+constexpr int kMinHadamardOrder = 4, kMaxHadamardOrder = 14;
+
+// Rotations as the file has them or, if an order was asked for, as that has them.
+Result<void> check_rotations(format::File& file, std::optional<int> order) {
+  if (!order) return format::check_rotation_probes(file);
+  const auto refused = [&](const std::string& why) {
+    return errorf(ErrorCode::invalid_argument, "a Hadamard order of %d: %s", *order, why.c_str());
+  };
+  if (*order < kMinHadamardOrder || *order > kMaxHadamardOrder)
+    return refused(stringf("expected %d to %d", kMinHadamardOrder, kMaxHadamardOrder));
+  if (const auto done = file.override_main_block(std::uint32_t{1} << *order); !done)
+    return refused(done.error().message());
+  const auto checked = format::check_rotation_probes(file);
+  return checked ? Result<void>() : refused(checked.error().message());
+}
+
+Result<Model> build(format::OpenedFile opened, std::optional<int> hadamard_order) {
   static std::atomic<std::uint64_t> opened_before = 0;
   auto state = std::make_unique<Model::State>(Model::State{.serial = opened_before++,
                                                            .opened = std::move(opened),
                                                            .graph = {},
                                                            .tokenizer = {},
                                                            .name = {}});
-  const format::File& file = state->opened.file;
-  if (const auto checked = format::check_rotation_probes(file); !checked) return checked.error();
+  format::File& file = state->opened.file;
+  if (const auto checked = check_rotations(file, hadamard_order); !checked) return checked.error();
   auto graph = make_graph(file);
   if (!graph) return graph.error();
   state->graph = std::move(*graph);
@@ -39,11 +57,16 @@ Result<Model> build(format::OpenedFile opened) {
 
 }  // namespace
 
+Loader& Loader::with_hadamard_order(int order) {
+  hadamard_order_ = order;
+  return *this;
+}
+
 Result<Model> Loader::load(const std::filesystem::path& path) const {
   try {
     auto opened = format::open(path);
     if (!opened) return opened.error();
-    auto model = build(std::move(*opened));
+    auto model = build(std::move(*opened), hadamard_order_);
     if (!model) return model.error().at(path.string());
     return model;
   } catch (const std::bad_alloc&) {

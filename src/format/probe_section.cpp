@@ -105,7 +105,8 @@ Result<Probes> parse_probes(std::span<const std::byte> section, std::uint64_t co
   auto token = read_token_probe(in, vocab_size);
   if (!token) return token.error().at("token probe");
   probes.token = std::move(*token);
-  probes.rotation.reserve(count);
+  probes.rotation.reserve(
+      std::min<std::uint64_t>(count, RotationProbe::kMaxOfRotation * rotations.size()));
   std::vector<std::uint32_t> of_rotation(rotations.size());
   std::uint64_t inputs = 0;
   for (std::uint64_t i = 0; i < count; ++i) {

@@ -1,6 +1,7 @@
 #include "format/reader.h"
 
 #include <algorithm>
+#include <bit>
 #include <cinttypes>
 #include <cstdint>
 #include <memory>
@@ -172,6 +173,21 @@ Result<void> File::check_derived_fields() const {
   if (header_.critical_features != fields.critical_features)
     return damaged("header: critical_features are 0x%" PRIx64 ", the tensors need 0x%" PRIx64,
                    header_.critical_features, fields.critical_features);
+  return {};
+}
+
+Result<void> File::override_main_block(std::uint32_t block) {
+  if (header_.hadamard_order == 0)
+    return Error(ErrorCode::invalid_argument, "the weights of this model are not rotated");
+  const std::uint32_t stored = std::uint32_t{1} << header_.hadamard_order;
+  for (std::size_t i = 0; i < rotations_.size(); ++i)
+    if (rotations_[i].block == stored && rotations_[i].width % block != 0)
+      return errorf(ErrorCode::invalid_argument,
+                    "rotation %zu has a width of %u, expected a multiple of the block of %u", i,
+                    rotations_[i].width, block);
+  for (Rotation& rotation : rotations_)
+    if (rotation.block == stored) rotation.block = block;
+  header_.hadamard_order = static_cast<std::uint32_t>(std::bit_width(block) - 1);
   return {};
 }
 

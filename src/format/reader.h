@@ -39,6 +39,9 @@ class File {
   const Header& header() const { return header_; }
   const Metadata& metadata() const { return metadata_; }
   std::span<const Rotation> rotations() const { return rotations_; }
+  // From now on the blocks of the model's main rotation are of this size, whatever the file says.
+  // invalid_argument: the model is not rotated, or a width is no multiple of the block.
+  Result<void> override_main_block(std::uint32_t block);
   std::span<const TensorRecord> tensors() const { return tensors_; }
   const TensorRecord* find(std::string_view name) const;
   std::span<const RotationProbe> rotation_probes() const { return rotation_probes_; }

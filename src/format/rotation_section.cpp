@@ -23,6 +23,9 @@ Result<std::vector<Rotation>> parse_rotations(std::span<const std::byte> section
   if (count > section.size() / kRotationBytes)
     return damaged("rotations: %" PRIu64 " records are promised, the section has %zu bytes", count,
                    section.size());
+  if (section.size() > kMaxRotationsBytes)
+    return errorf(ErrorCode::unsupported, "rotations: %zu bytes, at most %zu are supported",
+                  section.size(), kMaxRotationsBytes);
   std::vector<Rotation> rotations;
   rotations.reserve(count);
   ByteReader in(section);

@@ -27,6 +27,10 @@ inline constexpr std::uint64_t kAlignment = 64;  // of sections and tensors
 inline constexpr std::uint64_t kDataAlignment = 65536;
 inline constexpr std::size_t kTensorRecordBytes = 192;
 inline constexpr std::size_t kMaxNameBytes = 1024;
+// Far above any model: what bounds the memory that opening a file takes.
+inline constexpr std::uint64_t kMaxTensors = 32768;
+inline constexpr std::size_t kMaxNamesBytes = 8u << 20;      // of all tensors
+inline constexpr std::size_t kMaxRotationsBytes = 8u << 20;  // of the section
 inline constexpr std::uint32_t kMaxRotationBlock = 16384;
 
 // The seven sections, in the order of the file.

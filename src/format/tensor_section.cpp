@@ -211,9 +211,14 @@ Result<std::vector<TensorRecord>> parse_tensors(std::span<const std::byte> secti
   if (count > section.size() / kTensorRecordBytes)
     return damaged("tensor directory: %" PRIu64 " records are promised, the section has %zu bytes",
                    count, section.size());
+  const std::size_t records_bytes = static_cast<std::size_t>(count) * kTensorRecordBytes;
+  if (count > kMaxTensors || section.size() - records_bytes > kMaxNamesBytes)
+    return errorf(ErrorCode::unsupported,
+                  "tensor directory: %" PRIu64 " tensors with %zu bytes of names, at most %" PRIu64
+                  " with %zu are supported",
+                  count, section.size() - records_bytes, kMaxTensors, kMaxNamesBytes);
   std::vector<TensorRecord> tensors;
   tensors.reserve(count);
-  const std::size_t records_bytes = static_cast<std::size_t>(count) * kTensorRecordBytes;
   ByteReader records(section.first(records_bytes));
   ByteReader names(section.subspan(records_bytes));
   std::uint64_t end = 0;

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstring>
 #include <functional>
+#include <type_traits>
 
-#include "base/byte_writer.h"
 #include "base/errorf.h"
 #include "base/hash.h"
 #include "format/sections.h"
@@ -30,8 +30,6 @@ constexpr std::uint32_t kFlagAddBos = 1, kFlagAddEos = 2, kFlagWholePieces = 4, 
                         kFlagSpacePrefix = 16;
 constexpr std::uint32_t kByteBpeFlags = kFlagAddBos | kFlagAddEos | kFlagWholePieces | kFlagNfc;
 constexpr std::uint32_t kSentencePieceFlags = kFlagAddBos | kFlagAddEos | kFlagSpacePrefix;
-constexpr std::uint32_t kMaxTokens = 0x7fffffff;  // ids are int32 to the library's users
-constexpr std::uint32_t kMaxMerges = 0x3fffffff;  // twice as many slots still are a u32
 constexpr std::uint32_t kMaxSpecialBytes = 1024;  // finding one may cost this much a byte of text
 constexpr std::uint32_t kMaxProbes = 256;         // slots that a lookup tries
 constexpr std::uint32_t kEmptySlot = 0xffffffff;
@@ -59,33 +57,34 @@ int precedence(TokenType type) {
   return is_special(type) ? 1 : 0;
 }
 
-std::vector<std::uint32_t> string_table(const Vocabulary& v) {
-  std::vector<std::uint32_t> slots(std::bit_ceil(2 * v.tokens.size()), kEmptySlot);
+std::size_t string_slots(const Vocabulary& v) { return std::bit_ceil(2 * v.tokens.size()); }
+std::size_t merge_slots(const Vocabulary& v) { return std::bit_ceil(2 * v.merges.size() + 1); }
+
+void fill_string_table(const Vocabulary& v, std::span<std::uint32_t> slots) {
+  std::ranges::fill(slots, kEmptySlot);
   for (int pass = 0; pass <= 3; ++pass) {
     for (std::uint32_t id = 0; id < v.tokens.size(); ++id) {
       const std::string& token = v.tokens[id];
       if (token.empty() || precedence(v.types[id]) != pass) continue;
-      std::uint32_t* const slot = probe(std::span(slots), hash(token), [&](std::uint32_t other) {
+      std::uint32_t* const slot = probe(slots, hash(token), [&](std::uint32_t other) {
         return other == kEmptySlot || v.tokens[other] == token;
       });
       if (slot && *slot == kEmptySlot) *slot = id;
     }
   }
-  return slots;
 }
 
-std::vector<std::uint32_t> merge_table(const Vocabulary& v) {
-  std::vector<std::uint32_t> slots(std::bit_ceil(2 * v.merges.size() + 1), kEmptySlot);
+void fill_merge_table(const Vocabulary& v, std::span<std::uint32_t> slots) {
+  std::ranges::fill(slots, kEmptySlot);
   for (std::uint32_t rank = 0; rank < v.merges.size(); ++rank) {
     const Vocabulary::Merge& merge = v.merges[rank];
     std::uint32_t* const slot =
-        probe(std::span(slots), hash(merge.left, merge.right), [&](std::uint32_t other) {
+        probe(slots, hash(merge.left, merge.right), [&](std::uint32_t other) {
           return other == kEmptySlot ||
                  (v.merges[other].left == merge.left && v.merges[other].right == merge.right);
         });
     if (slot && *slot == kEmptySlot) *slot = rank;
   }
-  return slots;
 }
 
 std::vector<std::uint32_t> special_list(const Vocabulary& v) {
@@ -106,24 +105,25 @@ std::vector<std::uint32_t> end_list(const Vocabulary& v) {
   return ids;
 }
 
-template <class T>
-void write_array(ByteWriter& out, const std::vector<T>& values) {
-  out.write_bytes(std::as_bytes(std::span(values)));
-}
-
 // Arrays of the section, one after another. The section is known to hold them.
+template <class Byte>
 class Arrays {
  public:
-  explicit Arrays(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  explicit Arrays(std::span<Byte> bytes) : bytes_(bytes) {}
   template <class T>
-  std::span<const T> take(std::size_t n) {
-    const auto* const values = reinterpret_cast<const T*>(bytes_.data());
+  auto take(std::size_t n) {
+    using Value = std::conditional_t<std::is_const_v<Byte>, const T, T>;
+    auto* const values = reinterpret_cast<Value*>(bytes_.data());
     bytes_ = bytes_.subspan(n * sizeof(T));
-    return {values, n};
+    return std::span<Value>(values, n);
+  }
+  template <class T>
+  void put(const std::vector<T>& values) {
+    std::ranges::copy(values, take<T>(values.size()).begin());
   }
 
  private:
-  std::span<const std::byte> bytes_;
+  std::span<Byte> bytes_;
 };
 
 // The first value that is neither below n nor, where that is allowed, all ones; null if there is
@@ -140,6 +140,13 @@ const std::uint32_t* find_outside(std::span<const std::uint32_t> values, std::ui
 
 bool is_sentencepiece(const SectionHeader& h) {
   return h.model == static_cast<std::uint32_t>(TokenizerModel::sentencepiece_bpe);
+}
+
+std::uint64_t section_bytes(const SectionHeader& h) {
+  const std::uint64_t words = std::uint64_t{h.n_tokens} + 1 + 3 * std::uint64_t{h.n_merges} +
+                              h.string_slots + h.merge_slots + h.n_special + h.n_end +
+                              (is_sentencepiece(h) ? h.n_tokens : 0);
+  return sizeof h + 4 * words + h.n_tokens + h.text_bytes;
 }
 
 Result<void> check_header(const SectionHeader& h, std::uint32_t vocab_size) {
@@ -166,9 +173,9 @@ Result<void> check_header(const SectionHeader& h, std::uint32_t vocab_size) {
   if ((h.flags & ~flags) != 0) {
     return damaged("tokenizer: flags are 0x%x, only those in 0x%x are defined", h.flags, flags);
   }
-  if (h.n_tokens != vocab_size || h.n_tokens == 0 || h.n_tokens > kMaxTokens) {
-    return damaged("tokenizer: %u tokens, the model has a vocabulary of %u (1 to %u)", h.n_tokens,
-                   vocab_size, kMaxTokens);
+  if (h.n_tokens != vocab_size || h.n_tokens == 0) {
+    return damaged("tokenizer: %u tokens, the model has a vocabulary of %u (at least 1)",
+                   h.n_tokens, vocab_size);
   }
   if (h.reserved[0] != 0 || h.reserved[1] != 0) {
     return damaged("tokenizer: reserved fields are %u and %u, expected 0", h.reserved[0],
@@ -193,6 +200,15 @@ Result<void> check_header(const SectionHeader& h, std::uint32_t vocab_size) {
     return damaged("tokenizer: an eos token is to be added, but there is none");
   }
   return {};
+}
+
+Result<void> check_limits(const SectionHeader& h) {
+  if (h.n_tokens <= kMaxTokens && h.n_merges <= kMaxMerges && h.text_bytes <= kMaxTextBytes)
+    return {};
+  return errorf(ErrorCode::unsupported,
+                "tokenizer: %u tokens of %u bytes and %u merges, at most %u of %u and %u are "
+                "supported",
+                h.n_tokens, h.text_bytes, h.n_merges, kMaxTokens, kMaxTextBytes, kMaxMerges);
 }
 
 Result<void> check_text(std::span<const std::uint32_t> offsets, std::uint32_t text_bytes) {
@@ -223,7 +239,7 @@ Result<std::vector<std::byte>> build_tokenizer_section(const Vocabulary& v) {
   for (const std::string& token : v.tokens) text_bytes += token.size();
   if (v.tokens.size() > kMaxTokens) return invalid("tokens", v.tokens.size(), kMaxTokens);
   if (v.merges.size() > kMaxMerges) return invalid("merges", v.merges.size(), kMaxMerges);
-  if (text_bytes > kNoToken) return invalid("bytes of text", text_bytes, kNoToken);
+  if (text_bytes > kMaxTextBytes) return invalid("bytes of text", text_bytes, kMaxTextBytes);
   if (v.types.size() != v.tokens.size()) {
     return errorf(ErrorCode::invalid_argument, "tokenizer: %zu token types for %zu tokens",
                   v.types.size(), v.tokens.size());
@@ -237,8 +253,6 @@ Result<std::vector<std::byte>> build_tokenizer_section(const Vocabulary& v) {
         v.scores.size(), v.tokens.size());
   }
 
-  const auto strings = string_table(v);
-  const auto merges = merge_table(v);
   const auto special = special_list(v);
   const auto end = end_list(v);
   SectionHeader header;
@@ -251,37 +265,41 @@ Result<std::vector<std::byte>> build_tokenizer_section(const Vocabulary& v) {
   header.n_merges = static_cast<std::uint32_t>(v.merges.size());
   header.n_special = static_cast<std::uint32_t>(special.size());
   header.n_end = static_cast<std::uint32_t>(end.size());
-  header.string_slots = static_cast<std::uint32_t>(strings.size());
-  header.merge_slots = static_cast<std::uint32_t>(merges.size());
+  header.string_slots = static_cast<std::uint32_t>(string_slots(v));
+  header.merge_slots = static_cast<std::uint32_t>(merge_slots(v));
   header.text_bytes = static_cast<std::uint32_t>(text_bytes);
   header.bos = v.bos;
   header.eos = v.eos;
   header.unknown = v.unknown;
   header.padding = v.padding;
 
-  ByteWriter out;
-  out.write_bytes(std::as_bytes(std::span(&header, 1)));
-  std::uint32_t offset = 0;
-  out.write(offset);
+  // Filled in place: a vocabulary at the limits, twice in memory, would be more than it may take.
+  std::vector<std::byte> section(section_bytes(header));
+  std::memcpy(section.data(), &header, sizeof header);
+  Arrays<std::byte> arrays(std::span<std::byte>(section).subspan(sizeof header));
+  const auto offsets = arrays.take<std::uint32_t>(v.tokens.size() + 1);
+  for (std::size_t i = 0; i < v.tokens.size(); ++i)
+    offsets[i + 1] = offsets[i] + static_cast<std::uint32_t>(v.tokens[i].size());
+  arrays.put(v.merges);
+  fill_string_table(v, arrays.take<std::uint32_t>(header.string_slots));
+  fill_merge_table(v, arrays.take<std::uint32_t>(header.merge_slots));
+  arrays.put(special);
+  arrays.put(end);
+  arrays.put(v.scores);
+  arrays.put(v.types);
+  auto text = arrays.take<char>(text_bytes);
   for (const std::string& token : v.tokens) {
-    out.write(offset += static_cast<std::uint32_t>(token.size()));
+    std::ranges::copy(token, text.begin());
+    text = text.subspan(token.size());
   }
-  write_array(out, v.merges);
-  write_array(out, strings);
-  write_array(out, merges);
-  write_array(out, special);
-  write_array(out, end);
-  write_array(out, v.scores);
-  write_array(out, v.types);
-  for (const std::string& token : v.tokens) out.write_text(token);
 
   // What is wrong with the vocabulary is wrong with its section.
-  const auto view = TokenizerView::parse(out.bytes(), header.n_tokens);
+  const auto view = TokenizerView::parse(section, header.n_tokens);
   if (!view) return Error(ErrorCode::invalid_argument, view.error().message());
   if (const auto checked = view->check(); !checked) {
     return Error(ErrorCode::invalid_argument, checked.error().message());
   }
-  return out.take();
+  return section;
 }
 
 Result<TokenizerView> TokenizerView::parse(std::span<const std::byte> section,
@@ -298,17 +316,16 @@ Result<TokenizerView> TokenizerView::parse(std::span<const std::byte> section,
   }
   std::memcpy(&h, section.data(), sizeof h);
   if (const auto checked = check_header(h, vocab_size); !checked) return checked.error();
-  const std::uint64_t words = std::uint64_t{h.n_tokens} + 1 + 3 * std::uint64_t{h.n_merges} +
-                              h.string_slots + h.merge_slots + h.n_special + h.n_end +
-                              (is_sentencepiece(h) ? h.n_tokens : 0);
-  const std::uint64_t expected = sizeof h + 4 * words + h.n_tokens + h.text_bytes;
+  const std::uint64_t expected = section_bytes(h);
   if (section.size() != expected) {
     return damaged("tokenizer: the section has %zu bytes, its header promises %" PRIu64,
                    section.size(), expected);
   }
 
+  if (const auto fits = check_limits(h); !fits) return fits.error();
+
   TokenizerView view;
-  Arrays arrays(section.subspan(sizeof h));
+  Arrays<const std::byte> arrays(section.subspan(sizeof h));
   view.text_offsets_ = arrays.take<std::uint32_t>(std::size_t{h.n_tokens} + 1);
   view.merges_ = arrays.take<std::uint32_t>(3 * std::size_t{h.n_merges});
   view.string_slots_ = arrays.take<std::uint32_t>(h.string_slots);

@@ -89,6 +89,8 @@ Result<std::vector<std::byte>> Writer::checked_front(const TokenProbe& probe) co
   HeaderBlock block;
   block.header = contents_.header;
   ByteWriter out;
+  out.reserve(contents_.metadata.size() + contents_.tokenizer.size() + 2 * kDataAlignment +
+              2 * kTensorRecordBytes * contents_.tensors.size());
   out.write_bytes(std::vector<std::byte>(kHeaderBytes));  // filled last
   const auto add_section = [&](Section section, std::uint64_t count, auto write) {
     out.pad_to(kAlignment);

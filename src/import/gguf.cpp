@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/errorf.h"
+#include "format/sections.h"
 #include "import/gguf_part.h"
 #include "import/gguf_types.h"
 #include "import/rotation.h"
@@ -76,6 +77,11 @@ Result<void> check_unread(const std::vector<GgufPart>& parts) {
 
 Result<void> check_tensors(const Checkpoint& checkpoint, std::optional<std::uint64_t> promised) {
   const std::size_t n_tensors = checkpoint.tensors.size();
+  if (n_tensors > format::kMaxTensors) {
+    return errorf(ErrorCode::unsupported,
+                  "%zu tensors in all parts, at most %" PRIu64 " are supported", n_tensors,
+                  format::kMaxTensors);
+  }
   if (promised && *promised != n_tensors) {
     return errorf(ErrorCode::damaged,
                   "key 'split.tensors.count' is %" PRIu64 ", the parts hold %zu tensors", *promised,

@@ -45,6 +45,10 @@ Result<Counts> read_header(ByteReader& in, std::span<const std::byte> bytes) {
                   " tensors, the %zu bytes after it hold at most %" PRIu64,
                   counts.tensors, in.left(), in.left() / kMinTensorRecord);
   }
+  if (counts.tensors > format::kMaxTensors) {
+    return errorf(ErrorCode::unsupported, "%" PRIu64 " tensors, at most %" PRIu64 " are supported",
+                  counts.tensors, format::kMaxTensors);
+  }
   return counts;
 }
 
@@ -266,9 +270,16 @@ Result<GgufPart> parse_gguf_part(std::span<const std::byte> bytes, const Assumed
 
   std::vector<Record> records;
   records.reserve(static_cast<std::size_t>(counts->tensors));
+  std::size_t names_bytes = 0;
   for (std::uint64_t i = 0; i < counts->tensors; ++i) {
     auto record = read_record(in, i);
     if (!record) return record.error();
+    names_bytes += record->tensor.name.size();
+    if (names_bytes > format::kMaxNamesBytes) {
+      return errorf(ErrorCode::unsupported,
+                    "the names of the tensors have more than %zu bytes, expected less",
+                    format::kMaxNamesBytes);
+    }
     records.push_back(std::move(*record));
   }
   if (const auto unique = check_unique(records); !unique) return unique.error();

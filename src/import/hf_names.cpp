@@ -28,6 +28,20 @@ constexpr HfName kQwen3[] = {
 };
 constexpr auto kLlama = std::span(kQwen3).first<9>();  // no norms of q and k
 
+constexpr HfName kBitNet[] = {
+    {"input_layernorm.weight", "attn_norm.weight"},
+    {"self_attn.q_proj.weight", "attn_q.weight"},
+    {"self_attn.k_proj.weight", "attn_k.weight"},
+    {"self_attn.v_proj.weight", "attn_v.weight"},
+    {"self_attn.attn_sub_norm.weight", "attn_sub_norm.weight"},
+    {"self_attn.o_proj.weight", "attn_output.weight"},
+    {"post_attention_layernorm.weight", "ffn_norm.weight"},
+    {"mlp.gate_proj.weight", "ffn_gate.weight"},
+    {"mlp.up_proj.weight", "ffn_up.weight"},
+    {"mlp.ffn_sub_norm.weight", "ffn_sub_norm.weight"},
+    {"mlp.down_proj.weight", "ffn_down.weight"},
+};
+
 constexpr HfFamily kFamilies[] = {
     {.model_type = "llama",
      .class_name = "LlamaForCausalLM",
@@ -49,6 +63,12 @@ constexpr HfFamily kFamilies[] = {
      .architecture = "qwen3",
      .activation = "silu",
      .in_layer = kQwen3},
+    {.model_type = "bitnet",
+     .class_name = "BitNetForCausalLM",
+     .architecture = "bitnet-b1.58",
+     .activation = "relu2",
+     .kv_heads_default = true,
+     .in_layer = kBitNet},
 };
 
 std::optional<std::string_view> find_name(std::span<const HfName> names, std::string_view name) {

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "base/errorf.h"
+#include "format/sections.h"
 #include "import/block_codecs.h"
 #include "import/blocks.h"
 
@@ -45,6 +46,10 @@ class Tensors {
                     std::string(model_.family->model_type).c_str(), model_.n_layers);
     }
     auto& known = is_scale ? scales_ : weights_;
+    if (known.size() == format::kMaxTensors) {
+      return errorf(ErrorCode::unsupported, "the model has more than %" PRIu64 " tensors",
+                    format::kMaxTensors);
+    }
     if (!known.emplace(*name, source).second) {
       return errorf(ErrorCode::damaged, "tensor '%s' is in two files, names are unique",
                     shown(source).c_str());

@@ -121,35 +121,65 @@ void fill_up(Tokens& tokens) {
   }
 }
 
-// Each is a text with one space in it, or an array of two texts.
-Result<std::vector<TextPair>> read_merges(const Json& model) {
-  const auto list = find(model, "merges");
-  if (!list || list->kind() != JsonKind::array) {
-    return errorf(ErrorCode::damaged, "'model.merges' is %s, expected an array",
-                  list ? json_text(*list).c_str() : "missing");
-  }
-  std::vector<TextPair> merges;
-  merges.reserve(list->size());
-  for (const auto& [key, merge] : *list) {
-    std::optional<std::string_view> left, right;
-    if (const auto text = merge.as_string()) {
-      const std::size_t space = text->find(' ');
-      if (space != std::string_view::npos && text->find(' ', space + 1) == std::string_view::npos) {
-        left = text->substr(0, space);
-        right = text->substr(space + 1);
-      }
-    } else if (merge.kind() == JsonKind::array && merge.size() == 2) {
-      auto part = merge.begin();
-      left = (*part).value.as_string();
-      right = (*++part).value.as_string();
+// A text with one space in it, or an array of two texts.
+std::optional<TextPair> read_merge(const Json& merge) {
+  std::optional<std::string_view> left, right;
+  if (const auto text = merge.as_string()) {
+    const std::size_t space = text->find(' ');
+    if (space != std::string_view::npos && text->find(' ', space + 1) == std::string_view::npos) {
+      left = text->substr(0, space);
+      right = text->substr(space + 1);
     }
-    if (!left || !right || left->empty() || right->empty()) {
-      return wrong(stringf("merge %zu", merges.size()), merge, "two texts");
-    }
-    merges.emplace_back(*left, *right);
+  } else if (merge.kind() == JsonKind::array && merge.size() == 2) {
+    auto part = merge.begin();
+    left = (*part).value.as_string();
+    right = (*++part).value.as_string();
   }
-  return merges;
+  if (!left || !right || left->empty() || right->empty()) return std::nullopt;
+  return TextPair(*left, *right);
 }
+
+// The merges as they stand in the file: there may be a million, so that no list is made of them.
+class Merges {
+ public:
+  static Result<Merges> of(const Json& model) {
+    const auto list = find(model, "merges");
+    if (!list || list->kind() != JsonKind::array) {
+      return errorf(ErrorCode::damaged, "'model.merges' is %s, expected an array",
+                    list ? json_text(*list).c_str() : "missing");
+    }
+    if (list->size() > format::kMaxMerges) {
+      return errorf(ErrorCode::unsupported, "%zu merges, at most %u are supported", list->size(),
+                    format::kMaxMerges);
+    }
+    std::size_t i = 0;
+    for (const auto& [key, merge] : *list) {
+      if (!read_merge(merge)) return wrong(stringf("merge %zu", i), merge, "two texts");
+      ++i;
+    }
+    return Merges(*list);
+  }
+  class Iterator {
+   public:
+    explicit Iterator(Json::Iterator at) : at_(at) {}
+    TextPair operator*() const { return read_merge((*at_).value).value_or(TextPair()); }
+    Iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    bool operator==(const Iterator& other) const { return at_ == other.at_; }
+
+   private:
+    Json::Iterator at_;
+  };
+  std::size_t size() const { return list_.size(); }
+  Iterator begin() const { return Iterator(list_.begin()); }
+  Iterator end() const { return Iterator(list_.end()); }
+
+ private:
+  explicit Merges(Json list) : list_(list) {}
+  Json list_;
+};
 
 bool is_byte_token(std::string_view text) {
   return text.size() == 6 && text.starts_with("<0x") && text[5] == '>' &&
@@ -157,7 +187,7 @@ bool is_byte_token(std::string_view text) {
          std::isxdigit(static_cast<unsigned char>(text[4])) != 0;
 }
 
-std::string add_sentencepiece(const Json& model, Tokens& tokens, std::span<const TextPair> merges,
+std::string add_sentencepiece(const Json& model, Tokens& tokens, const Merges& merges,
                               bool space_prefix, MetadataBuilder& keys) {
   if (!flag_of(model, "byte_fallback")) return "it has no byte fallback";
   if (space_prefix && tokens.has_user_defined) {
@@ -173,7 +203,10 @@ std::string add_sentencepiece(const Json& model, Tokens& tokens, std::span<const
     }
   }
   std::vector<float> scores;
-  std::string unsupported = scores_from_merges(tokens.texts, is_piece, merges, scores);
+  std::vector<TextPair> pairs;
+  pairs.reserve(merges.size());
+  for (const TextPair& pair : merges) pairs.push_back(pair);
+  std::string unsupported = scores_from_merges(tokens.texts, is_piece, pairs, scores);
   if (!unsupported.empty()) return unsupported;
   keys.add("tokenizer.ggml.model", "llama");
   keys.add("tokenizer.ggml.pre", "default");
@@ -182,18 +215,10 @@ std::string add_sentencepiece(const Json& model, Tokens& tokens, std::span<const
   return {};
 }
 
-void add_byte_level(const std::string& pre, std::span<const TextPair> merges,
-                    MetadataBuilder& keys) {
-  std::vector<std::string> lines;
-  lines.reserve(merges.size());
-  for (const auto& [left, right] : merges) {
-    std::string& line = lines.emplace_back(left);
-    line += ' ';
-    line += right;
-  }
+void add_byte_level(const std::string& pre, const Merges& merges, MetadataBuilder& keys) {
   keys.add("tokenizer.ggml.model", "gpt2");
   keys.add("tokenizer.ggml.pre", std::string_view(pre));
-  keys.add_texts("tokenizer.ggml.merges", lines);
+  keys.add_pairs("tokenizer.ggml.merges", merges);
 }
 
 // What is put before and after a text.
@@ -336,7 +361,7 @@ Result<std::string> add_model(const Json& root, Tokens& tokens, HfTokenizer& res
     if (!read || !read->empty()) return read;
   }
   fill_up(tokens);
-  const auto merges = read_merges(*model);
+  const auto merges = Merges::of(*model);
   if (!merges) return merges.error();
   if (rules.sentencepiece) {
     auto reason = add_sentencepiece(*model, tokens, *merges, rules.space_prefix, keys);
@@ -387,6 +412,13 @@ Result<HfTokenizer> read_hf_tokenizer(const HfTokenizerFiles& files, const Json&
     result.unsupported = "there is no tokenizer.json";
     return result;
   }
+  if (n_tokens > format::kMaxTokens) {
+    result.unsupported = stringf("the embedding has %" PRIu64
+                                 " rows, tokenizers of up to %u are "
+                                 "supported",
+                                 n_tokens, format::kMaxTokens);
+    return result;
+  }
   const auto document = JsonDocument::parse(*files.tokenizer);
   if (!document && document.error().code() == ErrorCode::unsupported) {
     result.unsupported = document.error().message();
@@ -396,6 +428,9 @@ Result<HfTokenizer> read_hf_tokenizer(const HfTokenizerFiles& files, const Json&
 
   // Its keys count only if all of it can be used.
   MetadataBuilder whole = keys;
+  // Each text gets a length of 8 bytes; one that stands in the file has two quotes and a comma
+  // there.
+  whole.reserve(2 * files.tokenizer->size() + 32 * n_tokens);
   Tokens tokens(n_tokens);
   auto reason = add_model(document->root(), tokens, result, whole);
   if (!reason) return reason.error().at("tokenizer.json");

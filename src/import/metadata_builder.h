@@ -15,6 +15,8 @@ namespace tsq::importer {
 
 class MetadataBuilder {
  public:
+  // Room for so many bytes more, which costs no memory until it is used; growing would copy.
+  void reserve(std::size_t bytes) { entries_.reserve(bytes); }
   template <class T>
   void add(std::string_view key, T value) {
     write_entry(entries_, key, value);
@@ -26,6 +28,17 @@ class MetadataBuilder {
     for (const std::string_view text : texts) {
       entries_.write<std::uint64_t>(text.size());
       entries_.write_text(text);
+    }
+  }
+  // One text for each pair, with a space between.
+  template <class Pairs>
+  void add_pairs(std::string_view key, const Pairs& pairs) {
+    start_array(key, ValueType::string, pairs.size());
+    for (const auto& [left, right] : pairs) {
+      entries_.write<std::uint64_t>(left.size() + 1 + right.size());
+      entries_.write_text(left);
+      entries_.write_text(" ");
+      entries_.write_text(right);
     }
   }
   void add_i32s(std::string_view key, std::span<const std::int32_t> numbers) {

@@ -26,6 +26,7 @@ constexpr const char* kKeys[] = {kVersion,    kBlockSize,  kTransform, kAxis,   
                                  kSignWidths, kSignValues, kForward,   kInverse, kGrouped};
 
 constexpr char kEmbedding[] = "token_embd.weight";
+constexpr std::uint64_t kMaxIntegers = 1u << 20;  // some 30,000 signs are usual
 
 struct Contract {
   std::uint32_t block = 0;
@@ -57,6 +58,7 @@ Error missing(const char* key) {
 Result<std::vector<std::int64_t>> read_integers(const Metadata& metadata, const char* key) {
   const Value* value = metadata.find(key);
   if (!value) return missing(key);
+  if (const auto few = check_count(key, *value, kMaxIntegers); !few) return few.error();
   auto numbers = value->as_i64s();
   if (!numbers) return wrong_type(key, *value, "an array of integers");
   return std::move(*numbers);
@@ -66,6 +68,7 @@ Result<std::vector<std::int64_t>> read_integers(const Metadata& metadata, const 
 Result<std::vector<std::string_view>> read_names(const Metadata& metadata, const char* key) {
   const Value* value = metadata.find(key);
   if (!value) return missing(key);
+  if (const auto few = check_count(key, *value, format::kMaxTensors); !few) return few.error();
   // An empty array says nothing of its element type in some writers.
   auto names = value->type() == ValueType::array && value->count() == 0
                    ? std::vector<std::string_view>()

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cinttypes>
 #include <cmath>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "base/errorf.h"
+#include "base/hash.h"
 #include "import/keys.h"
 #include "tokenizer/byte_alphabet.h"
 #include "tokenizer/sentencepiece.h"
@@ -30,8 +30,6 @@ constexpr char kScores[] = "tokenizer.ggml.scores";
 constexpr char kCharacterMap[] = "tokenizer.ggml.precompiled_charsmap";
 constexpr char kRemoveSpaces[] = "tokenizer.ggml.remove_extra_whitespaces";
 constexpr char kSentencePiece[] = "llama";  // value of kModel
-
-using IdsByText = std::unordered_map<std::string_view, std::uint32_t>;
 
 // What a value of tokenizer.ggml.pre stands for.
 struct Pre {
@@ -56,6 +54,7 @@ constexpr Pre kPres[] = {
     {"llama3", PreTokenizer::llama_bpe, true, true},
     {"llama-v3", PreTokenizer::llama_bpe, true, true},
     {"falcon3", PreTokenizer::llama_bpe, true, true},
+    {"falcon_e", PreTokenizer::llama_bpe, true, true},  // Falcon Edge, of ternary weights
 };
 
 const Pre* find_pre(std::string_view name) {
@@ -121,23 +120,45 @@ Result<std::string> why_unsupported(const Metadata& metadata) {
   return std::string();
 }
 
-Result<std::vector<std::string_view>> read_strings(const Metadata& metadata, const char* key) {
+// An array of strings, of which a tokenizer can have so many.
+Result<const Value*> find_strings(const Metadata& metadata, const char* key, std::uint64_t most) {
   const Value* value = metadata.find(key);
   if (!value) return errorf(ErrorCode::damaged, "key '%s' is missing, the tokenizer needs it", key);
-  auto strings = value->as_strings();
-  if (!strings) return wrong_type(key, *value, "an array of strings");
-  return std::move(*strings);
+  if (value->type() != ValueType::array || value->element_type() != ValueType::string)
+    return wrong_type(key, *value, "an array of strings");
+  if (const auto few = check_count(key, *value, most); !few) return few.error();
+  return value;
+}
+
+Result<std::vector<std::string_view>> read_tokens(const Metadata& metadata) {
+  const auto value = find_strings(metadata, kTokens, format::kMaxTokens);
+  if (!value) return value.error();
+  if ((*value)->count() == 0)
+    return errorf(ErrorCode::damaged, "key '%s' holds 0 tokens, expected at least 1", kTokens);
+  std::uint64_t bytes = 0;
+  (*value)->each_string([&](std::string_view text) { bytes += text.size(); });
+  // In GPT-2's alphabet a byte takes up to two.
+  if (bytes > 2 * std::uint64_t{format::kMaxTextBytes}) {
+    return errorf(ErrorCode::unsupported,
+                  "key '%s' holds %" PRIu64 " bytes of text, at most %" PRIu64 " are supported",
+                  kTokens, bytes, 2 * std::uint64_t{format::kMaxTextBytes});
+  }
+  return *(*value)->as_strings();
+}
+
+bool is_list_of_numbers(const Value& value) {
+  return value.type() == ValueType::array && value.element_type() != ValueType::string;
 }
 
 Result<std::vector<TokenType>> read_types(const Metadata& metadata, std::size_t n_tokens) {
   const Value* value = metadata.find(kTypes);
   if (!value) return std::vector<TokenType>(n_tokens, TokenType::normal);
+  if (is_list_of_numbers(*value) && value->count() != n_tokens) {
+    return errorf(ErrorCode::damaged, "key '%s' holds %" PRIu64 " types for %zu tokens", kTypes,
+                  value->count(), n_tokens);
+  }
   const auto numbers = value->as_i64s();
   if (!numbers) return wrong_type(kTypes, *value, "an array of integers");
-  if (numbers->size() != n_tokens) {
-    return errorf(ErrorCode::damaged, "key '%s' holds %zu types for %zu tokens", kTypes,
-                  numbers->size(), n_tokens);
-  }
   std::vector<TokenType> types;
   types.reserve(n_tokens);
   for (std::size_t i = 0; i < n_tokens; ++i) {
@@ -172,52 +193,85 @@ void add_tokens(Checkpoint& checkpoint, const std::vector<std::string_view>& tex
       "%zu tokens are not written in the byte alphabet and are taken as plain text", outside));
 }
 
+// A hash table of indices: four bytes a slot, where a map of the standard library takes 48.
+class IndexTable {
+ public:
+  explicit IndexTable(std::size_t n) : slots_(std::bit_ceil(2 * n + 1), kNoToken) {}
+
+  // The slot of the first index for which is_it() holds, else an empty one, which holds kNoToken.
+  template <class IsIt>
+  std::uint32_t& find(std::uint64_t hash, IsIt is_it) {
+    std::size_t i = hash;
+    while (slots_[i & (slots_.size() - 1)] != kNoToken && !is_it(slots_[i & (slots_.size() - 1)]))
+      ++i;
+    return slots_[i & (slots_.size() - 1)];
+  }
+
+ private:
+  std::vector<std::uint32_t> slots_;
+};
+
 // The tokens by their text in the file. Where two have the same, one that merging can make wins.
-IdsByText ids_by_text(const std::vector<std::string_view>& texts,
-                      const std::vector<TokenType>& types) {
-  IdsByText ids;
-  ids.reserve(texts.size());
-  for (const bool encoded : {true, false}) {
-    for (std::uint32_t i = 0; i < texts.size(); ++i) {
-      if (is_encoded(types[i]) == encoded) ids.emplace(texts[i], i);
+class IdsByText {
+ public:
+  IdsByText(const std::vector<std::string_view>& texts, const std::vector<TokenType>& types)
+      : texts_(texts), table_(texts.size()) {
+    for (const bool encoded : {true, false}) {
+      for (std::uint32_t i = 0; i < texts.size(); ++i) {
+        std::uint32_t& id = slot(texts[i]);
+        if (id == kNoToken && is_encoded(types[i]) == encoded) id = i;
+      }
     }
   }
-  return ids;
-}
+  // kNoToken: none.
+  std::uint32_t find(std::string_view text) { return slot(text); }
+
+ private:
+  std::uint32_t& slot(std::string_view text) {
+    return table_.find(xxh3(std::as_bytes(std::span(text))),
+                       [&](std::uint32_t id) { return texts_[id] == text; });
+  }
+  const std::vector<std::string_view>& texts_;
+  IndexTable table_;
+};
 
 // "left right", split at the first space that has something before it. Nothing where the three
 // tokens do not exist, or do not stand for the same bytes.
-std::optional<Vocabulary::Merge> read_merge(std::string_view line, const IdsByText& ids,
+std::optional<Vocabulary::Merge> read_merge(std::string_view line, IdsByText& ids,
                                             const Vocabulary& vocabulary) {
   const std::size_t space = line.find(' ', 1);
   if (space == std::string_view::npos) return std::nullopt;
   const std::string_view left = line.substr(0, space), right = line.substr(space + 1);
-  const auto found_left = ids.find(left), found_right = ids.find(right);
-  const auto found_result = ids.find(std::string(left) + std::string(right));
-  if (found_left == ids.end() || found_right == ids.end() || found_result == ids.end()) {
+  const Vocabulary::Merge merge = {ids.find(left), ids.find(right),
+                                   ids.find(std::string(left) + std::string(right))};
+  if (merge.left == kNoToken || merge.right == kNoToken || merge.result == kNoToken)
     return std::nullopt;
-  }
-  const Vocabulary::Merge merge = {found_left->second, found_right->second, found_result->second};
   const auto& bytes = vocabulary.tokens;
   if (bytes[merge.left] + bytes[merge.right] != bytes[merge.result]) return std::nullopt;
   return merge;
 }
 
-void add_merges(Checkpoint& checkpoint, const std::vector<std::string_view>& lines,
-                const IdsByText& ids, Vocabulary& vocabulary) {
-  std::unordered_set<std::uint64_t> pairs;
-  pairs.reserve(lines.size());
-  vocabulary.merges.reserve(lines.size());
-  for (const std::string_view line : lines) {
+void add_merges(Checkpoint& checkpoint, const Value& lines, IdsByText ids, Vocabulary& vocabulary) {
+  auto& merges = vocabulary.merges;
+  IndexTable pairs(lines.count());
+  merges.reserve(lines.count());
+  lines.each_string([&](std::string_view line) {
     const auto merge = read_merge(line, ids, vocabulary);
-    const bool is_new =
-        merge && pairs.insert(std::uint64_t{merge->left} << 32 | merge->right).second;
-    if (is_new) {
-      vocabulary.merges.push_back(*merge);
-    } else {
+    if (!merge) {
       ++checkpoint.dropped_merges;
+      return;
     }
-  }
+    const std::uint32_t pair[2] = {merge->left, merge->right};
+    std::uint32_t& rank = pairs.find(xxh3(std::as_bytes(std::span(pair))), [&](std::uint32_t i) {
+      return merges[i].left == merge->left && merges[i].right == merge->right;
+    });
+    if (rank != kNoToken) {
+      ++checkpoint.dropped_merges;
+      return;
+    }
+    rank = static_cast<std::uint32_t>(merges.size());
+    merges.push_back(*merge);
+  });
 }
 
 // The byte that `<0x41>` stands for.
@@ -263,12 +317,12 @@ Result<std::vector<float>> read_scores(const Metadata& metadata, std::size_t n_t
   if (!value) {
     return errorf(ErrorCode::damaged, "key '%s' is missing, the tokenizer needs it", kScores);
   }
+  if (is_list_of_numbers(*value) && value->count() != n_tokens) {
+    return errorf(ErrorCode::damaged, "key '%s' holds %" PRIu64 " scores for %zu tokens", kScores,
+                  value->count(), n_tokens);
+  }
   const auto numbers = value->as_f64s();
   if (!numbers) return wrong_type(kScores, *value, "an array of numbers");
-  if (numbers->size() != n_tokens) {
-    return errorf(ErrorCode::damaged, "key '%s' holds %zu scores for %zu tokens", kScores,
-                  numbers->size(), n_tokens);
-  }
   std::vector<float> scores;
   scores.reserve(n_tokens);
   for (const double number : *numbers) {
@@ -359,12 +413,8 @@ Result<void> read_vocabulary(Checkpoint& checkpoint) {
   checkpoint.no_vocabulary = *reason;
   if (!reason->empty()) return {};
 
-  const auto texts = read_strings(metadata, kTokens);
+  const auto texts = read_tokens(metadata);
   if (!texts) return texts.error();
-  if (texts->empty() || texts->size() >= kNoToken) {
-    return errorf(ErrorCode::damaged, "key '%s' holds %zu tokens, expected 1 to 2^32 - 2", kTokens,
-                  texts->size());
-  }
   auto types = read_types(metadata, texts->size());
   if (!types) return types.error();
   Vocabulary vocabulary;
@@ -383,7 +433,7 @@ Result<void> read_vocabulary(Checkpoint& checkpoint) {
     checkpoint.no_vocabulary = std::move(*unsupported);
     if (!checkpoint.no_vocabulary.empty()) return {};
   } else {
-    const auto lines = read_strings(metadata, kMerges);
+    const auto lines = find_strings(metadata, kMerges, format::kMaxMerges);
     if (!lines) return lines.error();
     const Pre& pre = *find_pre(*metadata.find(kPre)->as_string());
     vocabulary.pre_tokenizer = pre.kind;
@@ -391,7 +441,7 @@ Result<void> read_vocabulary(Checkpoint& checkpoint) {
     vocabulary.nfc = pre.nfc;
     adds_bos = pre.adds_bos;
     add_tokens(checkpoint, *texts, vocabulary);
-    add_merges(checkpoint, *lines, ids_by_text(*texts, vocabulary.types), vocabulary);
+    add_merges(checkpoint, **lines, IdsByText(*texts, vocabulary.types), vocabulary);
   }
   if (const auto special = add_special_tokens(checkpoint, vocabulary, adds_bos); !special) {
     return special.error();

@@ -32,7 +32,7 @@ class Terminal:
     """The tool at a terminal of its own."""
 
     def __init__(self, *arguments, env=None):
-        self.shown, self.read_to = "", 0
+        self.raw, self.read_to = b"", 0
         self.pid, self.descriptor = pty.fork()
         if self.pid == 0:  # so wide that no line wraps
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 500, 0, 0))
@@ -47,8 +47,12 @@ class Terminal:
             piece = os.read(self.descriptor, 65536)
         except OSError:  # the other end is closed
             return None
-        self.shown += piece.decode(errors="replace").replace("\r\n", "\n")
+        self.raw += piece
         return True if piece else None
+
+    @property
+    def shown(self):
+        return self.raw.replace(b"\r\n", b"\n").decode(errors="replace")
 
     def expect(self, pattern, seconds=20):
         """Reads on until the pattern follows what was expected before: the match."""
@@ -64,9 +68,12 @@ class Terminal:
     def send(self, keys):
         os.write(self.descriptor, keys if isinstance(keys, bytes) else keys.encode())
 
+    def expect_prompt(self):
+        self.expect(r"(?<=\n)> \Z")  # an answer, too, may hold one
+
     def say(self, line):
         """Types a line once it is asked for."""
-        self.expect("> ")
+        self.expect_prompt()
         self.send(line + "\r")
         self.expect(re.escape(line.split("\r")[-1]) + "\n")
 
@@ -112,7 +119,7 @@ class Chat(CliTest):
         self.assertEqual([m["role"] for m in messages], ["user", "assistant"] * 2)
         self.assertEqual([m["content"] for m in messages[::2]], ["Hello thére", "And then?"])
         self.assertIn(messages[1]["content"].splitlines()[0], terminal.shown)
-        terminal.expect("> ")
+        terminal.expect_prompt()
         terminal.send(CTRL_D)
         self.assertEqual(terminal.end(), SUCCESS)
         self.assertRegex(terminal.shown, r"(?m)^generated +16 tokens in ")
@@ -182,13 +189,13 @@ class Chat(CliTest):
 
     def test_longer_messages(self):
         terminal = self.terminal()
-        terminal.expect("> ")
+        terminal.expect_prompt()
         terminal.send("one \\\r")
         terminal.expect(r"\.\.\. ")
         terminal.send("two\r")
         self.assertEqual(self.saved(terminal)[0]["content"], "one \ntwo")
         terminal.say("/clear")
-        terminal.expect("> ")
+        terminal.expect_prompt()
         terminal.send('"""three\r')
         terminal.expect(r"\.\.\. ")
         terminal.send('/four\r')
@@ -196,7 +203,7 @@ class Chat(CliTest):
         terminal.send('"""\r')
         self.assertEqual(self.saved(terminal)[0]["content"], "three\n/four\n")
         terminal.say("/clear")
-        terminal.expect("> ")
+        terminal.expect_prompt()
         terminal.send("five\rsix\rseven\r")  # pasted
         self.assertEqual(self.saved(terminal)[0]["content"], "five\nsix\nseven")
         terminal.say("/exit")
@@ -206,13 +213,13 @@ class Chat(CliTest):
         history = self.folder / "history"
         terminal = self.terminal("--history", history)
         terminal.say("A first message")
-        terminal.expect("> ")
+        terminal.expect_prompt()
         terminal.send(UP + b"!\r")
         self.assertEqual(self.saved(terminal)[2]["content"], "A first message!")
         terminal.say("/exit")
         self.assertEqual(terminal.end(), SUCCESS)
         terminal = self.terminal("--history", history)
-        terminal.expect("> ")
+        terminal.expect_prompt()
         terminal.send(UP * 3 + b"?\r")  # behind /exit and /save
         self.assertEqual(self.saved(terminal)[0]["content"], "A first message!?")
         terminal.say("/exit")
@@ -229,14 +236,14 @@ class Chat(CliTest):
         terminal.say("Go on")
         terminal.expect("[^\n]")
         terminal.send(CTRL_C)
-        terminal.expect("> ")
+        terminal.expect_prompt()
         terminal.send(b"half a line")
         terminal.expect("half a line")
         terminal.send(CTRL_C)
-        terminal.expect("> ")
+        terminal.expect_prompt()
         terminal.send(CTRL_C)
         terminal.expect("Ctrl-C again, Ctrl-D or /exit ends the conversation")
-        terminal.expect("> ")
+        terminal.expect_prompt()
         terminal.send(CTRL_C)
         self.assertEqual(terminal.end(), INTERRUPTED)
 

@@ -102,6 +102,19 @@ class Run(CliTest):
         self.assertIn("the model's weights are not rotated\n", done.err)
         self.assertNotIn("stage", done.err)
 
+    def test_the_order_of_the_rotation(self):
+        options = ["-p", "Once", "-n", "5", "-s", "1"]
+        plain = self.run_model(*options)
+        done = self.assert_succeeds(self.run_model(*options, "--adapter", "hadamard-r128"))
+        self.assertEqual(done.out, plain.out)
+        for block, message in [(64, "rotation 0, tensor .* the probe says"),
+                               (256, "a Hadamard order of 8: rotation"), (2, "expected 4 to 14")]:
+            self.assert_refuses(USAGE, message, "run", "-m", self.model, *options,
+                                f"--adapter=hadamard-r{block}")
+        for name in ["hadamard-r63", "hadamard-r", "lora"]:
+            self.assert_refuses(USAGE, "run: --adapter: expected hadamard-rN", "run", "-m",
+                                self.model, *options, "--adapter", name)
+
     def test_an_empty_prompt_needs_a_token_that_begins_a_text(self):
         for done in [self.run_model("-p", "", "-n", "1"), self.run_model("-n", "1"),
                      self.run_model("-n", "1", stdin="\n")]:

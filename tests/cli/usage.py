@@ -79,7 +79,7 @@ class Usage(CliTest):
         for command, arguments in [
             ("run", ["-ngl", "99"]),
             ("run", ["-ngl=99"]), ("run", ["--repack", "t2"]),
-            ("run", ["--dtype", "ternary-bonsai"]), ("run", ["--adapter=hadamard-r64"]),
+            ("run", ["--dtype", "ternary-bonsai"]),
             ("convert", ["--ternarize"]), ("convert", ["--rle-threshold", "0.28"]),
             ("convert", ["--residual-ratio", "0.01"]), ("convert", ["--hadamard-order", "64"]),
             ("perplexity", ["-ngl", "99"]), ("bench", ["-ngl", "99"]),

@@ -45,11 +45,13 @@ class Gguf:
         return dims, self.unpack("<I"), self.unpack("<Q")
 
     def ternary(self, name):
-        """Codes 0, 1, 2 [rows, cols] and scales [rows, blocks], or [1, 1], of a ternary tensor."""
+        """Codes 0, 1, 2 [rows, cols] and scales [rows, blocks], [rows, 1] or [1, 1] of a ternary tensor."""
         (cols, rows), type_id, offset = self.tensors[name]
         block = ternary_blocks.BY_ID[type_id]
         n_bytes = rows * cols // block.weights * block.size
         if block.scale is None:
             n_bytes += ternary_blocks.TAIL
+        if block.scale == ternary_blocks.ROW:
+            n_bytes += 4 * rows
         start = self.start + offset
         return ternary_blocks.decode(block, self.data[start:start + n_bytes], rows)

@@ -1,6 +1,6 @@
 """Writes the tiny ternary models and their golden logits, by numpy from the definitions.
 
-    make_ternary_models.py ../data/models
+    make_ternary_models.py ../data/models [NAME...]
 
 A rotated weight is stored as W' = W diag(s) H: ternary, while W, which `transformers` runs, is not.
 """
@@ -42,6 +42,9 @@ MODELS = [
     # One f32 scale a matrix, no fp16 number. Groups of 128 a row: 2, 3.
     (Spec("llama_tensor_scale", "llama", hidden=256, layers=1, heads=4, kv_heads=2, head_dim=64, ffn=384,
           tied=True, theta=10000.0, pre="smollm", seed=17), 0, (), "", {"i2_s": "I2_S"}),
+    # One f32 scale a row, no fp16 number. Groups of 128 a row: one and a half, two and a half.
+    (Spec("qwen3_row_scale", "qwen3", hidden=192, layers=1, heads=4, kv_heads=2, head_dim=48, ffn=320,
+          tied=True, theta=1e6, pre="qwen2", seed=18), 0, (), "", {"iq2_bn": "IQ2_BN"}),
 ]
 TWIN = "qwen3_rot64"  # its un-rotated weights are kept as a file too
 
@@ -56,10 +59,10 @@ def random_ternary(rng, rows, cols, group, spread):
 
 def scales_of(kind, scales):
     """Of the scales of groups those that the type holds."""
-    if kind != "I2_S":
+    if kind not in ("I2_S", "IQ2_BN"):
         return scales
-    scale = scales.astype(np.float32).mean(keepdims=True)
-    assert scale.astype(np.float16).astype(np.float32) != scale
+    scale = scales.astype(np.float32).mean(axis=1 if kind == "IQ2_BN" else None, keepdims=True)
+    assert (scale.astype(np.float16).astype(np.float32) != scale).any()
     return scale
 
 
@@ -81,8 +84,10 @@ def encoded(kind, codes, scales):
     return kind, ternary_blocks.encode(block, codes, scales), (rows, cols // block.weights * block.size)
 
 
-def main(folder):
+def main(folder, names):
     for spec, block, rotated_stems, mode, files in MODELS:
+        if names and spec.name not in names:
+            continue
         rng = np.random.default_rng(spec.seed)
         norms = spec.random_norms(rng)
         kinds = list(files.values())
@@ -118,4 +123,4 @@ def main(folder):
             check_file(path, *goldens)
 
 
-main(Path(sys.argv[1]))
+main(Path(sys.argv[1]), sys.argv[2:])

@@ -5,10 +5,14 @@ from typing import NamedTuple
 import numpy as np
 
 
+ROW = -1
+
+
 class Block(NamedTuple):
     type_id: int
     size: int  # bytes
-    scale: int | None  # offset of the fp16 scale; None: one f32 scale behind all blocks of a tensor
+    scale: int | None  # offset of the fp16 scale; None: one f32 scale behind all blocks of a tensor;
+    # ROW: one f32 scale before the blocks of a row
     codes: int  # offset of the code bytes
     base: int  # 3: up to five digits a byte, most significant first; 4: four, lowest bits first
     byte: np.ndarray  # of weight e: its code byte
@@ -46,13 +50,14 @@ TYPES = {
     "Q2_0": Block(42, 18, 0, 2, 4, *consecutive(64)),
     "PQ2_0": Block(142, 34, 0, 2, 4, *consecutive(128)),
     "PTQ1_0": Block(143, 28, 26, 0, 3, *runs((16, 5), (8, 5), (2, 4))),
+    "IQ2_BN": Block(135, 16, ROW, 0, 4, *runs((16, 4))),
 }
 BY_ID = {block.type_id: block for block in TYPES.values()}
 
 
 def encode(block, codes, scales):
-    """codes [rows, cols], scales [rows, cols / weights] or [1, 1] -> bytes [rows, row bytes], or with a
-    tail [bytes]."""
+    """codes [rows, cols], scales [rows, cols / weights], [rows, 1] or [1, 1] -> bytes [rows, row bytes], or
+    where these are not blocks alone [bytes]."""
     rows = codes.shape[0]
     codes = codes.reshape(-1, block.weights)
     digits = np.zeros((len(codes), block.byte.max() + 1, 5), np.uint32)
@@ -67,16 +72,22 @@ def encode(block, codes, scales):
         tail = np.zeros(TAIL, np.uint8)
         tail[:4] = scales.astype("<f4").reshape(-1).view(np.uint8)
         return np.concatenate([out.reshape(-1), tail])
+    if block.scale == ROW:
+        heads = scales.astype("<f4").view(np.uint8).reshape(rows, 4)
+        return np.concatenate([heads, out.reshape(rows, -1)], 1).reshape(-1)
     out[:, block.scale:block.scale + 2] = scales.astype("<f2").reshape(-1, 1).view(np.uint8)
     return out.reshape(rows, -1)
 
 
 def decode(block, data, rows):
-    """bytes, with the tail if there is one -> codes [rows, cols] uint8, scales [rows, groups] or [1, 1]
-    float32."""
+    """bytes, with the tail if there is one -> codes [rows, cols] uint8, scales [rows, groups], [rows, 1] or
+    [1, 1] float32."""
     data = np.frombuffer(data, np.uint8)
     if block.scale is None:
         data, tail = data[:-TAIL], data[-TAIL:]
+    if block.scale == ROW:
+        data = data.reshape(rows, -1)
+        heads, data = data[:, :4].copy().view("<f4"), data[:, 4:]
     data = data.reshape(-1, block.size)
     packed = data[:, block.codes + block.byte].astype(np.uint32)
     if block.base == 3:
@@ -86,6 +97,8 @@ def decode(block, data, rows):
     codes = codes.astype(np.uint8).reshape(rows, -1)
     if block.scale is None:
         return codes, tail[:4].view("<f4").reshape(1, 1)
+    if block.scale == ROW:
+        return codes, heads
     scales = data[:, block.scale:block.scale + 2].copy().view("<f2").astype(np.float32)
     return codes, scales.reshape(rows, -1)
 

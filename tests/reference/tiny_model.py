@@ -247,7 +247,7 @@ def check_file(path, prompts, rows):
 
 def stored_values(path, file):
     """Every tensor of the file as an array, dequantised but not un-rotated."""
-    ours = [tensor_type(name) for name in ("PQ2_0", "PTQ1_0", "Q2_0", "I2_S")]
+    ours = [tensor_type(name) for name in ("PQ2_0", "PTQ1_0", "Q2_0", "I2_S", "IQ2_BN")]
     values = {}
     for t in gguf.GGUFReader(path).tensors:
         if t.tensor_type in ours:
