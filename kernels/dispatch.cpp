@@ -161,6 +161,15 @@ std::optional<Isa> isa_from_name(std::string_view name) noexcept {
   return std::nullopt;
 }
 
+std::span<const Isa> built_isas() noexcept {
+  static constexpr auto isas = [] {
+    std::array<Isa, kBuilt.size()> all{};
+    for (std::size_t i = 0; i < kBuilt.size(); ++i) all[i] = kBuilt[i]->isa;
+    return all;
+  }();
+  return isas;
+}
+
 std::span<const Isa> supported_isas() noexcept {
   struct List {
     std::array<Isa, kBuilt.size()> isas;

@@ -25,7 +25,8 @@ bool supports(const CpuFeatures& cpu, Isa isa) noexcept;
 std::string_view isa_name(Isa isa) noexcept;
 std::optional<Isa> isa_from_name(std::string_view name) noexcept;
 
-// The levels built into this binary that the CPU has, lowest first.
+// The levels built into this binary, and those of them that the CPU has: lowest first.
+std::span<const Isa> built_isas() noexcept;
 std::span<const Isa> supported_isas() noexcept;
 
 // The table of a level; null where it is not built or not supported here.

@@ -9,6 +9,7 @@ import sys
 import unittest
 
 from cli.chat import *
+from cli.completion import *
 from cli.convert import *
 from cli.environment import *
 from cli.inspect import *

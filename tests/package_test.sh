@@ -51,4 +51,8 @@ foreign=$(nm -DC --defined-only "$library/libtsq.so" |
   grep -vE ' (tsq::(Loader|Model|Sampler|Session|Tokenizer)::|tsq::cpu_level\(\))' || true)
 [[ -z $foreign ]] || fail "libtsq.so exports what no header declares:"$'\n'"$foreign"
 "$folder/prefix/bin/tsq" --version | grep -q tsq || fail "the installed tool does not run"
-echo "ok: SONAME, exports, tool"
+for page in man/man1/tsq.1 bash-completion/completions/tsq zsh/site-functions/_tsq \
+  fish/vendor_completions.d/tsq.fish; do
+  grep -q tsq "$folder/prefix/share/$page" || fail "$page is not installed"
+done
+echo "ok: SONAME, exports, tool, pages"

@@ -146,10 +146,10 @@ void add_log_options(CLI::App& command) {
       ->description("say no more than this on stderr [info]")
       ->check(CLI::IsMember({"error", "warn", "info", "debug"}))
       ->option_text("error|warn|info|debug")
-      ->group("Log");
+      ->group(kLogGroup);
   command.add_flag("--log-json")
       ->description("each line on stderr is a JSON object: time, level, message, fields")
-      ->group("Log");
+      ->group(kLogGroup);
 }
 
 void set_log_as_asked(const CommandLine& line) {

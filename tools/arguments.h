@@ -33,7 +33,8 @@ Result<std::vector<std::string>> prepare_arguments(CLI::App& app,
 std::vector<std::string> option_names(const CLI::App& command);
 Error unknown_option(const CLI::App& command, const std::string& argument);
 
-// Declares --log-level and --log-json.
+// Declares --log-level and --log-json, in a group of their own.
+inline constexpr const char* kLogGroup = "Log";
 void add_log_options(CLI::App& command);
 // As the command line wants it, or else the environment. What cannot be understood counts as not
 // given: it becomes an error later.

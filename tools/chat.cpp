@@ -148,6 +148,11 @@ class Chat {
     return {};
   }
 
+  // Of what was being typed.
+  void end_line() {
+    if (!log_json()) std::fputc('\n', stderr);
+  }
+
   Outcome exit(const std::string&) { return {.leaves = true}; }
   Outcome clear(const std::string&);
   Outcome regenerate(const std::string&);
@@ -207,19 +212,19 @@ std::optional<std::string> Chat::read_message(Outcome& outcome) {
       if (!at_terminal_) {
         outcome = {true, kInterrupted};
       } else if (!line.text.empty() || !message.empty()) {
-        std::fputc('\n', stderr);
+        end_line();
       } else if (asked_to_leave_) {
-        std::fputc('\n', stderr);
+        end_line();
         outcome = {true, kInterrupted};
       } else {
         asked_to_leave_ = true;
-        std::fputc('\n', stderr);
+        end_line();
         info("Ctrl-C again, Ctrl-D or /exit ends the conversation");
       }
       return std::nullopt;
     }
     if (line.status == LineReader::Status::end) {
-      if (at_terminal_) std::fputc('\n', stderr);
+      if (at_terminal_) end_line();
       if (!message.empty()) return message;
       outcome.leaves = true;
       return std::nullopt;

@@ -11,5 +11,7 @@ void add_inspect(CLI::App& app, int& exit_code);
 void add_verify(CLI::App& app, int& exit_code);
 void add_perplexity(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
+void add_completion(CLI::App& app, int& exit_code);
+void add_man(CLI::App& app, int& exit_code);
 
 }  // namespace tsq::tool

@@ -12,6 +12,7 @@
 #include "environment.h"
 #include "help.h"
 #include "support.h"
+#include "version.h"
 
 namespace tsq::tool {
 namespace {
@@ -48,7 +49,7 @@ Result<void> add_environment(const CommandLine& line, std::vector<std::string>& 
 
 int run_tool(const std::vector<std::string>& arguments) {
   CLI::App app("Runs, converts and examines language models with ternary weights.", "tsq");
-  app.set_version_flag("--version", "tsq " TSQ_VERSION, "Print the version and exit");
+  app.set_version_flag("--version", version_text(), "Print the version and exit");
   app.formatter(make_help_formatter());
   int exit_code = kSuccess;
   add_run(app, exit_code);
@@ -57,6 +58,8 @@ int run_tool(const std::vector<std::string>& arguments) {
   add_verify(app, exit_code);
   add_perplexity(app, exit_code);
   add_bench(app, exit_code);
+  add_completion(app, exit_code);
+  add_man(app, exit_code);
   app.footer(
       "'tsq COMMAND --help' lists the options of a command, each with the environment variable "
       "that gives its value where the command line does not. Exit codes: 0 success, 1 failure, 2 "

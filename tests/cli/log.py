@@ -3,6 +3,7 @@
 import datetime
 import json
 import os
+import re
 
 from cli.support import CliTest, SOURCE, on_terminal
 from tsq_tool import DAMAGED, FAILURE, SUCCESS, USAGE, finish, start, tsq
@@ -109,6 +110,17 @@ class Log(CliTest):
         self.assertEqual(code, SUCCESS)
         for line in shown.splitlines():
             json.loads(line)
+
+    def test_json_lines_of_a_conversation_on_a_terminal(self):
+        shown = on_terminal("run", "-m", self.model, "-cnv", "-n", "1", "--log-json",
+                            typed=b"/help\n/nonsense\n\x04")[1]
+        lines = [line for line in shown.splitlines() if line.startswith("{")]
+        levels = [json.loads(line)["level"] for line in lines]
+        self.assertGreater(levels.count("info"), 10)
+        self.assertEqual(levels.count("error"), 1)
+        # What is left is what the terminal itself echoes.
+        others = "".join(line for line in shown.splitlines() if not line.startswith("{"))
+        self.assertEqual(re.sub(r"/help|/nonsense|\^D|\x08", "", others), "")
 
     def test_a_bar_fits_its_terminal(self):
         arguments = ["run", "-m", self.model, "-p", "Once upon a time " * 40, "-n", "1"]

@@ -17,16 +17,17 @@ MODELS = pathlib.Path(sys.argv[2]).resolve()
 SOURCE = MODELS / "llama_rot128.ptq1_0.gguf"
 CONTEXT = 1024  # of every tiny model
 
-COMMANDS = ["run", "convert", "inspect", "verify", "perplexity", "bench"]
+COMMANDS = ["run", "convert", "inspect", "verify", "perplexity", "bench", "completion", "man"]
 
 
-def on_terminal(*arguments, env=None, columns=None):
+def on_terminal(*arguments, env=None, columns=None, typed=b""):
     """Runs with a terminal for stdin, stdout and stderr: the exit code and all it showed."""
     pid, terminal = pty.fork()
     if pid == 0:
         if columns:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
         os.execve(TSQ, ["tsq", *map(str, arguments)], {**os.environ, **(env or {})})
+    os.write(terminal, typed)
     shown = b""
     try:
         while piece := os.read(terminal, 65536):

@@ -21,9 +21,6 @@ class Usage(CliTest):
             self.assertEqual(own.err, "")
             self.assertIn(f"Usage: tsq {command}", own.out)
 
-    def test_version(self):
-        self.assertRegex(self.assert_succeeds(tsq("--version")).out, r"\Atsq \d+\.\d+\.\d+\n\Z")
-
     def test_mistakes(self):
         for message, *arguments in [
             ("unknown command 'runn'; did you mean 'run'[?] see 'tsq --help'\n", "runn"),
