@@ -1,0 +1,1 @@
+// Nothing: CMake compiles the headers of its target for all tests.
