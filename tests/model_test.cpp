@@ -11,6 +11,7 @@
 #include "engine/session_hooks.h"
 #include "kernels/dispatch.h"
 #include "models.h"
+#include "tsq/loader.h"
 #include "tsq/session.h"
 
 namespace tsq {
