@@ -13,11 +13,13 @@ import pathlib
 import shutil
 import signal
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
 import unittest
 
+from gguf_file import F32, STRING, U32, Gguf
 from tsq_tool import INTERRUPTED, SUCCESS, USAGE, finish, start, tsq
 
 MODELS = pathlib.Path(sys.argv[2]).resolve()
@@ -145,6 +147,26 @@ class Bench(MeasureTest):
         rows = list(csv.DictReader(io.StringIO(done.out)))
         self.assertEqual([row["model_filename"] for row in rows], [str(self.model), str(other)])
         self.assertEqual([row["test"] for row in rows], ["pp4", "pp4"])
+
+    def test_a_model_without_a_tokenizer(self):
+        source = Gguf().set("general.architecture", STRING, "llama")
+        for key, value in {"block_count": 1, "embedding_length": 32, "feed_forward_length": 32,
+                           "context_length": 64, "attention.head_count": 2}.items():
+            source.set("llama." + key, U32, value)
+        source.set("llama.attention.layer_norm_rms_epsilon", F32, 1e-5)
+        norms, matrices = ["attn_norm", "ffn_norm"], ["attn_q", "attn_k", "attn_v", "attn_output",
+                                                      "ffn_gate", "ffn_up", "ffn_down"]
+        for name in ["output_norm"] + ["blk.0." + norm for norm in norms]:
+            source.add(name + ".weight", 0, [32], struct.pack("<32f", *[1] * 32))
+        for name in ["token_embd"] + ["blk.0." + matrix for matrix in matrices]:
+            source.add(name + ".weight", 0, [32, 32],
+                       struct.pack("<1024f", *[(i * 7 % 11 - 5) / 16 for i in range(1024)]))
+        gguf, model = self.folder / "none.gguf", self.folder / "none.tsq"
+        gguf.write_bytes(source.build())
+        self.assert_succeeds(tsq("convert", gguf, "-o", model))
+        done = self.assert_succeeds(tsq("bench", "-m", model, "-p", "4", "-n", "4", "-t", "1"))
+        self.assertEqual(len(done.out.splitlines()), 4)
+        self.assertRegex(tsq("run", "-m", model, "-p", "x").err, "holds no tokenizer")
 
     def test_mistakes(self):
         for message, *arguments in [("nothing to measure", "-p", "0", "-n", "0"),
