@@ -310,7 +310,7 @@ void add_bench(CLI::App& app, int& exit_code) {
       ->type_name("N");
   command->add_option("-s,--seed", o.seed, "of the random tokens [1]")->type_name("N");
   command->add_flag("--no-warmup", o.no_warmup, "do not run each test once before");
-  command->add_option("-o,--output", o.format, "the table's format [md]")
+  command->add_option("-o,--format,--output", o.format, "the table's format [md]")
       ->check(CLI::IsMember({"md", "csv", "json"}))
       ->option_text("md|csv|json");
   command->footer(

@@ -23,6 +23,12 @@ std::string trimmed(std::string_view text) {
   return std::string(text.substr(first, text.find_last_not_of(kBlank) - first + 1));
 }
 
+// What somebody who typed a command waits for, whatever the log level.
+void reply(const std::string& text) {
+  if (log_json()) return info("%s", text.c_str());
+  std::fprintf(stderr, "%s\n", text.c_str());
+}
+
 // An answer as it grows: shown, its thoughts dimmed where there is colour and between their tags
 // where there is none, and kept.
 class AnswerSink final : public Sink {
@@ -144,7 +150,7 @@ class Chat {
     return {!at_terminal_, code};
   }
   Outcome say(const std::string& text) {
-    info("%s", text.c_str());
+    reply(text);
     return {};
   }
 
@@ -219,7 +225,7 @@ std::optional<std::string> Chat::read_message(Outcome& outcome) {
       } else {
         asked_to_leave_ = true;
         end_line();
-        info("Ctrl-C again, Ctrl-D or /exit ends the conversation");
+        reply("Ctrl-C again, Ctrl-D or /exit ends the conversation");
       }
       return std::nullopt;
     }
@@ -362,7 +368,7 @@ Chat::Outcome Chat::load(const std::string& path) {
 
 Chat::Outcome Chat::help(const std::string&) {
   for (const Command& known : kCommands)
-    info("%-7s %-5s %s", known.name, known.argument ? known.argument : "", known.help);
+    reply(stringf("%-7s %-5s %s", known.name, known.argument ? known.argument : "", known.help));
   return say("A line that ends in \\ goes on in the next; \"\"\" begins and ends a longer text.");
 }
 
