@@ -407,7 +407,9 @@ TEST(TokenizerSection, HostileMergesEnd) {
   EXPECT_FALSE(view->check());
   const auto tokenizer = make_tokenizer(*view);
   ASSERT_TRUE(tokenizer);
-  const auto tokens = tokenizer->encode(std::string(10000, 'a') + "b", {.add_special = false});
+  std::string text(10000, 'a');
+  text += 'b';
+  const auto tokens = tokenizer->encode(text, {.add_special = false});
   ASSERT_TRUE(tokens);
   EXPECT_EQ(*tokens, std::vector<Token>{0});
 }
