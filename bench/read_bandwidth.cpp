@@ -79,10 +79,10 @@ double slowest_seconds(int threads, Clock clock, FunctionRef<void(int)> f) {
     f(t);
     used[static_cast<std::size_t>(t)] = now(clock) - start;
   };
-  std::vector<std::thread> others;
+  std::vector<std::jthread> others;  // joined, too, where one cannot be started
   for (int t = 1; t < threads; ++t) others.emplace_back(timed, t);
   timed(0);
-  for (std::thread& t : others) t.join();
+  for (std::jthread& t : others) t.join();
   return *std::max_element(used.begin(), used.end());
 }
 

@@ -314,11 +314,11 @@ void add_bench(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"md", "csv", "json"}))
       ->option_text("md|csv|json");
   command->footer(
-      "Tests are named as llama-bench does: pp512 reads a prompt, tg128 decodes, '@ d4096' stands\n"
+      "Tests are named as llama-bench does: pp512 reads a prompt, tg128 decodes, '@ d4096' stands "
       "behind so many tokens. The values of a list, and repeated options, are measured one by "
       "one.\n\n"
-      "per token: the weights that decoding one token reads; of the embedding that is one row,\n"
-      "unless it is the head too. The key/value cache is not counted. read: what the memory gave\n"
+      "per token: the weights that decoding one token reads; of the embedding that is one row, "
+      "unless it is the head too. The key/value cache is not counted. read: what the memory gave "
       "as many threads in the same run, over the same mapped file, between the repetitions.");
   command->callback([options, &exit_code] {
     if (options->models.empty()) options->models.emplace_back();

@@ -29,7 +29,7 @@ struct BenchRow {
 
 enum class BenchFormat : std::uint8_t { markdown, csv, json };
 
-// The text of a table: begin(), the rows, end(); row() needs the number of rows before it.
+// The text of a table: its beginning, a row (the first of them or a later one), its end.
 std::string bench_begin(BenchFormat format);
 std::string bench_row(BenchFormat format, const BenchRow& row, bool first);
 std::string bench_end(BenchFormat format);

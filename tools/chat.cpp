@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/errorf.h"
@@ -83,7 +84,7 @@ class AnswerSink final : public Sink {
   void set_dim(bool dim) {
     if (!dim_ || dim == is_dim_) return;
     is_dim_ = dim;
-    if (!failed_) failed_ = !print(dim ? "\033[2m" : "\033[0m");
+    if (!failed_) failed_ = !dim_text(dim);
   }
   void put(std::string_view text) {
     if (!failed_) failed_ = !print(text);
@@ -116,7 +117,10 @@ class Chat {
     if (at_terminal_)
       info_fact("chat", "/help lists the commands; Ctrl-C stops an answer, Ctrl-D ends", {});
     Outcome outcome = first ? send(*first) : Outcome{};
-    while (!outcome.leaves && !(first && options_.single_turn)) outcome = turn();
+    const auto is_over = [&] {
+      return outcome.leaves || (options_.single_turn && (first || outcome.answered));
+    };
+    while (!is_over()) outcome = turn();
     if (options_.timings && answered_.tokens > 0) {
       reader_.timing().print("prompt");
       answered_.print("generated");
@@ -129,6 +133,7 @@ class Chat {
   struct Outcome {
     bool leaves = false;
     int exit_code = kSuccess;
+    bool answered = false;
   };
   struct Command {
     const char* name;
@@ -141,13 +146,13 @@ class Chat {
   Outcome turn();
   std::optional<std::string> read_message(Outcome& outcome);
   Outcome send(const std::string& message);
-  Outcome respond();
+  // Answers the last message. After an error the messages are those before.
+  Outcome respond(chat::Json before);
   Outcome command(const std::string& line);
 
   // An error that leaves the conversation as it was: somebody at a terminal goes on.
   Outcome survive(const Error& error) {
-    const int code = fail(error);
-    return {!at_terminal_, code};
+    return {.leaves = !at_terminal_, .exit_code = fail(error)};
   }
   Outcome say(const std::string& text) {
     reply(text);
@@ -216,12 +221,12 @@ std::optional<std::string> Chat::read_message(Outcome& outcome) {
     if (line.status == LineReader::Status::interrupted) {
       forget_interrupts();
       if (!at_terminal_) {
-        outcome = {true, kInterrupted};
+        outcome = {.leaves = true, .exit_code = kInterrupted};
       } else if (!line.text.empty() || !message.empty()) {
         end_line();
       } else if (asked_to_leave_) {
         end_line();
-        outcome = {true, kInterrupted};
+        outcome = {.leaves = true, .exit_code = kInterrupted};
       } else {
         asked_to_leave_ = true;
         end_line();
@@ -258,25 +263,29 @@ std::optional<std::string> Chat::read_message(Outcome& outcome) {
 }
 
 Chat::Outcome Chat::send(const std::string& message) {
-  dialogue_.say(attached_ + message);
-  attached_.clear();
-  return respond();
+  chat::Json before = dialogue_.messages();
+  const std::string attached = std::exchange(attached_, {});
+  dialogue_.say(attached + message);
+  const Outcome outcome = respond(std::move(before));
+  if (!outcome.answered) attached_ = attached;
+  return outcome;
 }
 
-Chat::Outcome Chat::respond() {
+Chat::Outcome Chat::respond(chat::Json before) {
   const auto prompt = dialogue_.prompt();
   if (!prompt) {
-    dialogue_.take_back("user");
+    dialogue_.restore(std::move(before));
     return survive(prompt.error());
   }
   const auto logits = reader_.read(prompt->tokens);
   if (!logits) {
-    dialogue_.take_back("user");
+    dialogue_.restore(std::move(before));
     if (logits.error().code() == ErrorCode::out_of_context)
       return survive({ErrorCode::out_of_context,
                       logits.error().message() + ": the message is forgotten, /clear begins anew"});
-    if (logits.error().code() != ErrorCode::cancelled) return {true, fail(logits.error())};
-    if (!at_terminal_) return {true, kInterrupted};
+    if (logits.error().code() != ErrorCode::cancelled)
+      return {.leaves = true, .exit_code = fail(logits.error())};
+    if (!at_terminal_) return {.leaves = true, .exit_code = kInterrupted};
     forget_interrupts();
     return say("stopped: the message is forgotten");
   }
@@ -288,16 +297,16 @@ Chat::Outcome Chat::respond() {
   const bool shown = sink.finish();
   answered_ += generation.timing();
   dialogue_.answer(sink.thoughts(), sink.answer());
-  if (!shown) return {true, kFailure};
-  if (!done) return {true, fail(done.error())};
+  if (!shown) return {.leaves = true, .exit_code = kFailure};
+  if (!done) return {.leaves = true, .exit_code = fail(done.error())};
   if (generation.context_full())
     warn("the context is full at %d tokens: the answer stops here, /clear begins anew",
          reader_.context());
   if (interrupted()) {
-    if (!at_terminal_) return {true, kInterrupted};
+    if (!at_terminal_) return {.leaves = true, .exit_code = kInterrupted};
     forget_interrupts();
   }
-  return {};
+  return {.answered = true};
 }
 
 Chat::Outcome Chat::command(const std::string& line) {
@@ -322,14 +331,20 @@ Chat::Outcome Chat::clear(const std::string&) {
 }
 
 Chat::Outcome Chat::regenerate(const std::string&) {
+  chat::Json before = dialogue_.messages();
   dialogue_.take_back("assistant");
-  if (!dialogue_.awaits_answer())
-    return survive({ErrorCode::invalid_argument, "/regen: there is no message to answer yet"});
-  return respond();
+  if (dialogue_.awaits_answer()) return respond(std::move(before));
+  dialogue_.restore(std::move(before));
+  return survive({ErrorCode::invalid_argument, "/regen: there is no message to answer yet"});
+}
+
+// A file's: "-" is one here, standard input holds the conversation.
+Result<std::string> read_file(const std::string& path) {
+  return read_text(path == "-" ? "./-" : path);
 }
 
 Chat::Outcome Chat::read(const std::string& path) {
-  const auto text = read_text(path);
+  const auto text = read_file(path);
   if (!text) return survive(text.error().at("/read"));
   attached_ += *text;
   if (!attached_.ends_with('\n')) attached_ += '\n';
@@ -339,7 +354,7 @@ Chat::Outcome Chat::read(const std::string& path) {
 // Replaces nothing but another saved conversation.
 Chat::Outcome Chat::save(const std::string& path) {
   const auto written = [&]() -> Result<void> {
-    const auto old = read_text(path);
+    const auto old = read_file(path);
     if (old && !old->empty() && !is_dialogue(*old))
       return errorf(ErrorCode::invalid_argument, "%s: holds something else than a conversation",
                     path.c_str());
@@ -357,12 +372,13 @@ Chat::Outcome Chat::save(const std::string& path) {
 }
 
 Chat::Outcome Chat::load(const std::string& path) {
-  const auto text = read_text(path);
+  const auto text = read_file(path);
   if (!text) return survive(text.error().at("/load"));
+  chat::Json before = dialogue_.messages();
   if (const auto loaded = dialogue_.load_json(*text); !loaded)
     return survive(loaded.error().at(path).at("/load"));
   attached_.clear();
-  if (dialogue_.awaits_answer()) return respond();
+  if (dialogue_.awaits_answer()) return respond(std::move(before));
   return say("loaded");
 }
 

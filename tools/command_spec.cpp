@@ -27,7 +27,8 @@ OptionSpec option_spec(const CLI::Option& option) {
                : option.nonpositional()          ? option.get_type_name()
                                                  : option.get_name(true);
   spec.default_text = option.get_default_str();
-  if (spec.value.find('|') != std::string::npos) spec.choices = split(spec.value, '|');
+  if (spec.value.find('|') != std::string::npos)
+    spec.choices = split(spec.value.substr(0, spec.value.find(",...")), '|');
   for (const char* const file : {"FILE", "PATH", "MODEL", "SRC"})
     spec.is_file = spec.is_file || spec.value == file;
   return spec;

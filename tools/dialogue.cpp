@@ -1,5 +1,7 @@
 #include "dialogue.h"
 
+#include <algorithm>
+
 #include "base/errorf.h"
 #include "base/utf8.h"
 #include "chat/guard.h"
@@ -23,26 +25,37 @@ chat::ChatTemplate make_template(const Model& model, const DialogueOptions& opti
                             text_of(tokenizer, tokenizer.eos()));
 }
 
-// What is no UTF-8 would be refused by the template: a typed line may hold it.
-std::string valid_utf8(std::string_view text) {
-  std::string valid;
-  while (!text.empty()) {
-    const std::size_t length = utf8_sequence_length(text);
-    valid += length == 0 ? "\xef\xbf\xbd" : text.substr(0, length);
-    text.remove_prefix(length == 0 ? 1 : length);
-  }
-  return valid;
-}
-
 bool ends_in_open_thought(std::string_view prompt) {
   const auto last = prompt.find_last_not_of(" \t\r\n");
   return last != prompt.npos && prompt.substr(0, last + 1).ends_with("<think>");
+}
+
+// Brackets within brackets, outside strings: what is nested deep is slow to copy, or worse.
+int nesting(std::string_view json) {
+  int depth = 0, deepest = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (in_string && c == '\\') {
+      ++i;
+    } else if (c == '"') {
+      in_string = !in_string;
+    } else if (!in_string && (c == '[' || c == '{')) {
+      deepest = std::max(deepest, ++depth);
+    } else if (!in_string && (c == ']' || c == '}')) {
+      --depth;
+    }
+  }
+  return deepest;
 }
 
 Result<Json> parse_messages(std::string_view text) {
   const auto wrong = [](const std::string& what) {
     return Error(ErrorCode::invalid_argument, what);
   };
+  if (const int depth = nesting(text); depth > chat::kMaxValueDepth)
+    return wrong(
+        stringf("nested %d levels deep, expected at most %d", depth, chat::kMaxValueDepth));
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) return wrong("no JSON, expected a saved conversation");
   const Json* messages = &json;
@@ -69,13 +82,13 @@ Dialogue::Dialogue(const Model& model, const DialogueOptions& options)
       template_(make_template(model, options)),
       system_(Json::array()) {
   if (!options.system.empty())
-    system_.push_back(chat::message("system", valid_utf8(options.system)));
+    system_.push_back(chat::message("system", utf8_replace_invalid(options.system)));
   messages_ = system_;
   if (options.think) variables_["enable_thinking"] = *options.think;
 }
 
 void Dialogue::say(std::string_view text) {
-  messages_.push_back(chat::message("user", valid_utf8(text)));
+  messages_.push_back(chat::message("user", utf8_replace_invalid(text)));
 }
 
 void Dialogue::answer(std::string_view thoughts, std::string_view text) {
@@ -123,6 +136,10 @@ Result<void> Dialogue::load_json(std::string_view json) {
   return {};
 }
 
-bool is_dialogue(std::string_view json) { return parse_messages(json).ok(); }
+bool is_dialogue(std::string_view json) {
+  if (!parse_messages(json)) return false;
+  const Json parsed = Json::parse(json);
+  return parsed.is_object() && parsed.size() == 1;
+}
 
 }  // namespace tsq::tool

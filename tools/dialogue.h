@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "chat/chat_template.h"
@@ -30,6 +31,9 @@ class Dialogue {
   bool take_back(std::string_view role);
   // All is forgotten but the system's message.
   void clear();
+  // The messages, to come back to.
+  const chat::Json& messages() const { return messages_; }
+  void restore(chat::Json messages) { messages_ = std::move(messages); }
 
   struct Prompt {
     std::vector<Token> tokens;
@@ -53,7 +57,8 @@ class Dialogue {
   bool warned_ = false;
 };
 
-// Whether the text is what to_json() gives: such a file may be replaced by another one.
+// Whether the text is no more than what to_json() gives: such a file may be replaced by another
+// one.
 bool is_dialogue(std::string_view json);
 
 }  // namespace tsq::tool

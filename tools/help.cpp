@@ -57,7 +57,7 @@ std::string wrap(std::string_view text, std::size_t width) {
   std::string wrapped;
   std::size_t column = 0;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.size(), text.find(' '));
+    const std::size_t end = std::min(text.size(), text.find_first_of(" \n"));
     const std::string_view word = text.substr(0, end);
     if (column > 0 && column + 1 + word.size() > width) {
       wrapped += '\n';
@@ -68,6 +68,10 @@ std::string wrap(std::string_view text, std::size_t width) {
     }
     wrapped += word;
     column += word.size();
+    if (end < text.size() && text[end] == '\n') {
+      wrapped += '\n';
+      column = 0;
+    }
     text.remove_prefix(std::min(text.size(), end + 1));
   }
   return wrapped;

@@ -4,14 +4,19 @@
 #include <langinfo.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/select.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <clocale>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <optional>
+#include <utility>
 
+#include "base/output_file.h"
 #include "base/utf8.h"
 #include "log.h"
 #include "support.h"
@@ -23,15 +28,18 @@ constexpr int kHistoryLines = 1000;
 
 // The next byte of standard input; nothing at its end or, with interrupted() true, after Ctrl-C.
 std::optional<char> read_byte() {
-  // Blocked but while it waits: an interrupt can not slip in between the question and the wait.
+  // Blocked but while it waits: an interrupt cannot slip in between the question and the wait. (The
+  // library's threads never take signals.)
   sigset_t interrupt, before;
   sigemptyset(&interrupt);
   sigaddset(&interrupt, SIGINT);
-  sigprocmask(SIG_BLOCK, &interrupt, &before);
+  pthread_sigmask(SIG_BLOCK, &interrupt, &before);
   std::optional<char> byte;
-  pollfd input = {STDIN_FILENO, POLLIN, 0};
   while (!interrupted()) {
-    if (::ppoll(&input, 1, nullptr, &before) < 0) {
+    fd_set input;
+    FD_ZERO(&input);
+    FD_SET(STDIN_FILENO, &input);
+    if (::pselect(STDIN_FILENO + 1, &input, nullptr, nullptr, nullptr, &before) < 0) {
       if (errno == EINTR) continue;
       break;
     }
@@ -41,7 +49,7 @@ std::optional<char> read_byte() {
     if (n == 1) byte = c;
     break;
   }
-  sigprocmask(SIG_SETMASK, &before, nullptr);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return byte;
 }
 
@@ -59,26 +67,6 @@ wchar_t code_point(const char* bytes, std::size_t length) {
   return c;
 }
 
-void append_utf8(std::string& text, wchar_t character) {
-  const auto c = static_cast<std::uint32_t>(character);
-  const auto tail = [&](int shift) { text += static_cast<char>(0x80 | ((c >> shift) & 0x3f)); };
-  if (c < 0x80) {
-    text += static_cast<char>(c);
-  } else if (c < 0x800) {
-    text += static_cast<char>(0xc0 | c >> 6);
-    tail(0);
-  } else if (c < 0x10000) {
-    text += static_cast<char>(0xe0 | c >> 12);
-    tail(6);
-    tail(0);
-  } else {
-    text += static_cast<char>(0xf0 | c >> 18);
-    tail(12);
-    tail(6);
-    tail(0);
-  }
-}
-
 std::wstring to_wide(const std::string& utf8) {
   std::wstring wide;
   for (std::size_t at = 0; at < utf8.size();) {
@@ -94,13 +82,14 @@ std::wstring to_wide(const std::string& utf8) {
 class LineReader::Terminal {
  public:
   explicit Terminal(std::string history_file) : history_file_(std::move(history_file)) {
+    remember_terminal();
     std::setlocale(LC_CTYPE, "");
     if (std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0) std::setlocale(LC_CTYPE, "C.UTF-8");
     history_ = history_winit();
     HistEventW event;
     history_w(history_, &event, H_SETSIZE, kHistoryLines);
     history_w(history_, &event, H_SETUNIQUE, 1);
-    if (!history_file_.empty()) history_w(history_, &event, H_LOAD, history_file_.c_str());
+    load_history();
     edit_ = el_init("tsq", stdin, stderr, stderr);
     el_wset(edit_, EL_CLIENTDATA, this);
     el_wset(edit_, EL_EDITOR, L"emacs");
@@ -109,8 +98,7 @@ class LineReader::Terminal {
     el_wset(edit_, EL_PROMPT, &show_prompt);
   }
   ~Terminal() {
-    HistEventW event;
-    if (!history_file_.empty()) history_w(history_, &event, H_SAVE, history_file_.c_str());
+    save_history();
     el_end(edit_);
     history_wend(history_);
   }
@@ -123,7 +111,8 @@ class LineReader::Terminal {
     int n = 0;
     const wchar_t* const wide = el_wgets(edit_, &n);
     Line line{Status::line, {}, false};
-    for (int i = 0; wide != nullptr && i < n; ++i) append_utf8(line.text, wide[i]);
+    for (int i = 0; wide != nullptr && i < n; ++i)
+      utf8_append(line.text, static_cast<char32_t>(wide[i]));
     const bool whole = line.text.ends_with('\n');
     if (whole) line.text.pop_back();
     if (interrupted()) {
@@ -142,6 +131,30 @@ class LineReader::Terminal {
   }
 
  private:
+  // A file that is there and holds something else is neither read nor replaced.
+  void load_history() {
+    std::error_code error;
+    if (history_file_.empty() || !std::filesystem::exists(history_file_, error) ||
+        std::filesystem::file_size(history_file_, error) == 0)
+      return;
+    HistEventW event;
+    if (history_w(history_, &event, H_LOAD, history_file_.c_str()) >= 0) return;
+    warn("%s: holds no history that can be read, and is left as it is", history_file_.c_str());
+    history_file_.clear();
+  }
+  void save_history() {
+    if (history_file_.empty()) return;
+    const auto saved = [&]() -> Result<void> {
+      auto file = OutputFile::create(history_file_);
+      if (!file) return file.error();
+      HistEventW event;
+      if (history_w(history_, &event, H_SAVE, file->temporary_path().c_str()) < 0)
+        return Error(ErrorCode::io, "cannot be written");
+      return file->commit();
+    }();
+    if (!saved) warn("%s: %s", history_file_.c_str(), saved.error().message().c_str());
+  }
+
   static Terminal& of(EditLine* edit) {
     Terminal* self = nullptr;
     el_wget(edit, EL_CLIENTDATA, &self);
@@ -160,7 +173,8 @@ class LineReader::Terminal {
     }
     const LineInfoW* const typed = el_wline(edit);
     std::string& given_up = of(edit).given_up_;
-    for (const wchar_t* c = typed->buffer; c < typed->lastchar; ++c) append_utf8(given_up, *c);
+    for (const wchar_t* c = typed->buffer; c < typed->lastchar; ++c)
+      utf8_append(given_up, static_cast<char32_t>(*c));
     return 0;
   }
 

@@ -9,8 +9,8 @@ namespace tsq::tool {
 class LineReader {
  public:
   // On a terminal prompts are shown on stderr, and what was typed before can be had with the arrow
-  // keys. history_file, if not empty, keeps that between runs; what cannot be read or written is
-  // left out.
+  // keys. history_file, if not empty, keeps that between runs; a file that holds something else is
+  // left as it is, with a warning.
   explicit LineReader(std::string history_file);
   ~LineReader();
   LineReader(const LineReader&) = delete;

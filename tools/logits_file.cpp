@@ -102,7 +102,7 @@ Result<void> LogitsFile::parse() {
   const auto total = row_total ? checked_add(*row_total, in.offset() + token_bytes) : row_total;
   // What tsq adds cannot wrap: it is less than the rows.
   const std::size_t added = n_rows * sizeof(double) + kTrailer.size() + sizeof(std::uint64_t);
-  if (!total || (bytes.size() != *total && bytes.size() - *total != added))
+  if (!total || bytes.size() < *total || (bytes.size() != *total && bytes.size() - *total != added))
     return errorf(ErrorCode::damaged,
                   "%zu bytes, expected %" PRIu64
                   " for %d chunks of %d tokens over a vocabulary "

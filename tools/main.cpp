@@ -41,8 +41,9 @@ Result<void> add_environment(const CommandLine& line, std::vector<std::string>& 
   if (!found) return found.error();
   for (const std::string& setting : found->settings)
     debug("from the environment: %s", setting.c_str());
-  arguments.insert(std::find(arguments.begin(), arguments.end(), "--"), found->arguments.begin(),
-                   found->arguments.end());
+  const auto command = std::find_if(arguments.begin(), arguments.end(),
+                                    [](const std::string& a) { return !a.starts_with('-'); });
+  arguments.insert(command + 1, found->arguments.begin(), found->arguments.end());
   blame_environment(found->settings);
   return {};
 }

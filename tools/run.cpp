@@ -1,6 +1,7 @@
 #include <bit>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <random>
@@ -123,16 +124,25 @@ int generate(const Model& model, Session& session, Sampler& sampler, const Optio
   return interrupted() ? kInterrupted : kSuccess;
 }
 
-// What only a conversation has, named where it was given without one.
+// What only a conversation has, named where it was given without one. The environment may hold it
+// for all runs.
 Result<void> check_chat_options(const Options& options) {
-  const auto needs_chat = [](const char* option) {
-    return errorf(ErrorCode::invalid_argument, "run: %s needs a conversation: add -cnv", option);
+  struct ChatOption {
+    bool given;
+    const char *name, *variable;
   };
-  if (options.system_prompt || !options.system_file.empty()) return needs_chat("-sys");
-  if (options.think) return needs_chat("--think");
-  if (options.chat.think_budget >= 0) return needs_chat("--think-budget");
-  if (!options.template_file.empty()) return needs_chat("--chat-template-file");
-  if (options.chat.single_turn) return needs_chat("-st");
+  for (const auto& [given, name, variable] : {
+           ChatOption{options.system_prompt.has_value(), "-sys", "TSQ_SYSTEM_PROMPT"},
+           ChatOption{!options.system_file.empty(), "-sysf", "TSQ_SYSTEM_PROMPT_FILE"},
+           ChatOption{options.think.has_value(), "--think", "TSQ_THINK"},
+           ChatOption{options.chat.think_budget >= 0, "--think-budget", "TSQ_THINK_BUDGET"},
+           ChatOption{!options.template_file.empty(), "--chat-template-file",
+                      "TSQ_CHAT_TEMPLATE_FILE"},
+           ChatOption{options.chat.single_turn, "-st", "TSQ_SINGLE_TURN"},
+           ChatOption{!options.chat.history_file.empty(), "--history", "TSQ_HISTORY"},
+       })
+    if (given && std::getenv(variable) == nullptr)
+      return errorf(ErrorCode::invalid_argument, "run: %s needs a conversation: add -cnv", name);
   return {};
 }
 

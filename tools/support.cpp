@@ -60,6 +60,7 @@ int fail(const Error& error) {
 }
 
 bool print(std::string_view text) {
+  if (std::ferror(stdout)) return false;  // said already
   errno = 0;
   std::fwrite(text.data(), 1, text.size(), stdout);
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return true;
@@ -76,7 +77,8 @@ Result<std::string> read_text(const std::string& path) {
   };
   std::FILE* const file = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
   if (file == nullptr) return failed();
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> closer(file, std::fclose);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> closer(path == "-" ? nullptr : file,
+                                                               std::fclose);
   std::string text;
   char piece[65536];
   while (const std::size_t n = std::fread(piece, 1, sizeof piece, file)) text.append(piece, n);

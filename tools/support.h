@@ -36,7 +36,7 @@ void blame_environment(const std::vector<std::string>& settings);
 int fail(const Error& error);
 
 // Writes to stdout and flushes. False when that is impossible: the error is printed, except for a
-// closed pipe, whose reader has seen enough.
+// closed pipe, whose reader has seen enough, and for what follows a failure.
 bool print(std::string_view text);
 
 // The whole of a file, of whatever kind; "-" is standard input. The path is in the message.
@@ -45,6 +45,10 @@ Result<std::string> read_text(const std::string& path);
 bool is_terminal(std::FILE* stream);
 // A terminal that can dim a word and draw over a line, and a user who wants that.
 bool has_color(std::FILE* stream);
+// Dims what is printed from now on, or no more. False as print().
+bool dim_text(bool dim);
+// The terminal is to be left as it is now, also by a signal that ends the process.
+void remember_terminal();
 std::size_t terminal_columns(std::FILE* stream);  // 80 where it is none
 
 // Ctrl-C sets a flag; a second one ends the process at once.

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,26 +17,32 @@
 namespace tsq::tool {
 namespace {
 
-volatile sig_atomic_t interrupt_count = 0;
-std::atomic<bool> bar_is_drawn = false;
-static_assert(std::atomic<bool>::is_always_lock_free, "read in signal handlers");
+std::atomic<int> interrupt_count = 0;
+std::atomic<bool> bar_is_drawn = false, text_is_dim = false, terminal_is_known = false;
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
+              "used in signal handlers");
+termios terminal_before;
 
-// The shell's prompt should not stand behind a half-drawn bar.
-void leave_bar() {
-  if (bar_is_drawn.load()) [[maybe_unused]]
-    const auto n = ::write(STDERR_FILENO, "\n", 1);
+constexpr std::string_view kDim = "\033[2m", kPlain = "\033[0m";
+
+// In a signal handler, before the process ends: neither half a bar nor dim text nor the line
+// editor's mode is left to the shell.
+void leave_terminal() {
+  [[maybe_unused]] ssize_t n = 0;
+  if (text_is_dim) n = ::write(STDOUT_FILENO, kPlain.data(), kPlain.size());
+  if (bar_is_drawn) n = ::write(STDERR_FILENO, "\n", 1);
+  if (terminal_is_known) ::tcsetattr(STDIN_FILENO, TCSANOW, &terminal_before);
 }
 
 void count_interrupt(int) {
-  interrupt_count = interrupt_count + 1;
-  if (interrupt_count < 2) return;
-  leave_bar();
+  if (++interrupt_count < 2) return;
+  leave_terminal();
   ::_exit(kInterrupted);
 }
 
 void clean_up_and_end(int signal_number) {
   remove_temporaries();
-  leave_bar();
+  leave_terminal();
   if (signal_number == SIGINT) ::_exit(kInterrupted);
   ::signal(signal_number, SIG_DFL);
   ::raise(signal_number);
@@ -89,6 +96,13 @@ bool has_color(std::FILE* stream) {
   return is_terminal(stream) && (no_color == nullptr || *no_color == '\0') &&
          (terminal == nullptr || std::string_view(terminal) != "dumb");
 }
+
+bool dim_text(bool dim) {
+  text_is_dim = dim;
+  return print(dim ? kDim : kPlain);
+}
+
+void remember_terminal() { terminal_is_known = ::tcgetattr(STDIN_FILENO, &terminal_before) == 0; }
 
 void watch_interrupt() { handle(SIGINT, count_interrupt); }
 

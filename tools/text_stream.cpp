@@ -7,16 +7,6 @@
 namespace tsq::tool {
 namespace {
 
-std::string replace_invalid(std::string_view bytes) {
-  std::string text;
-  while (!bytes.empty()) {
-    const std::size_t length = utf8_sequence_length(bytes);
-    text += length == 0 ? "\xef\xbf\xbd" : bytes.substr(0, length);
-    bytes.remove_prefix(std::max<std::size_t>(1, length));
-  }
-  return text;
-}
-
 // Bytes at the end of text that are the start, but not the whole, of stop.
 std::size_t partial_match(std::string_view text, std::string_view stop) {
   for (std::size_t n = std::min(text.size(), stop.size() - 1); n > 0; --n)
@@ -49,7 +39,7 @@ std::string TextStream::finish() {
 }
 
 std::string TextStream::release(std::size_t bytes) {
-  std::string text = replace_invalid(std::string_view(held_).substr(0, bytes));
+  std::string text = utf8_replace_invalid(std::string_view(held_).substr(0, bytes));
   held_.erase(0, bytes);
   return text;
 }

@@ -1,5 +1,7 @@
 #include "base/thread_pool.h"
 
+#include <signal.h>
+
 #include <algorithm>
 
 #if defined(__x86_64__)
@@ -32,9 +34,26 @@ std::uint32_t wait_for_change(const std::atomic<std::uint32_t>& word, std::uint3
   return word.load(std::memory_order_acquire);
 }
 
+// Threads that are started meanwhile take no signals: those are for the threads of the program.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 }  // namespace
 
 ThreadPool::ThreadPool(int threads) {
+  const BlockedSignals blocked;
   workers_.reserve(static_cast<std::size_t>(threads) - 1);
   try {
     for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });

@@ -55,7 +55,7 @@ CoreLimits core_limits();
 int usable_cores();
 // The same, hyper-threads counted singly: the most threads that make sense.
 int usable_threads();
-// For as many as a user wants (0: one a core), so many run.
+// The threads that run where a user asks for `wanted` (0: one a core).
 int threads_for(int wanted);
 
 }  // namespace tsq

@@ -64,4 +64,26 @@ bool utf8_is_valid(std::string_view text) {
   return true;
 }
 
+std::string utf8_replace_invalid(std::string_view text) {
+  std::string valid;
+  while (!text.empty()) {
+    const std::size_t length = utf8_sequence_length(text);
+    valid += length == 0 ? "\xef\xbf\xbd" : text.substr(0, length);
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return valid;
+}
+
+void utf8_append(std::string& text, char32_t character) {
+  if (character < 0x80) {
+    text += static_cast<char>(character);
+    return;
+  }
+  const int tails = character < 0x800 ? 1 : character < 0x10000 ? 2 : 3;
+  constexpr unsigned kLead[] = {0, 0xc0, 0xe0, 0xf0};
+  text += static_cast<char>(kLead[tails] | character >> (6 * tails));
+  for (int i = tails - 1; i >= 0; --i)
+    text += static_cast<char>(0x80 | ((character >> (6 * i)) & 0x3f));
+}
+
 }  // namespace tsq

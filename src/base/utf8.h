@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace tsq {
@@ -16,5 +17,11 @@ bool utf8_is_incomplete(std::string_view text);
 std::size_t utf8_incomplete_tail(std::string_view text);
 
 bool utf8_is_valid(std::string_view text);
+
+// The text with U+FFFD for every byte that is none of it.
+std::string utf8_replace_invalid(std::string_view text);
+
+// Appends a code point.
+void utf8_append(std::string& text, char32_t character);
 
 }  // namespace tsq

@@ -277,7 +277,7 @@ Result<GgufPart> parse_gguf_part(std::span<const std::byte> bytes, const Assumed
     names_bytes += record->tensor.name.size();
     if (names_bytes > format::kMaxNamesBytes) {
       return errorf(ErrorCode::unsupported,
-                    "the names of the tensors have more than %zu bytes, expected less",
+                    "the names of the tensors have more than %zu bytes, expected no more",
                     format::kMaxNamesBytes);
     }
     records.push_back(std::move(*record));

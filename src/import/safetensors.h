@@ -22,7 +22,7 @@ struct SafeTensor {
 };
 
 struct Safetensors {
-  JsonDocument header;              // holds names, where they are not views of the file
+  JsonDocument header;              // holds the names that are not views of the file
   std::vector<SafeTensor> tensors;  // in the order of their data, names unique
 };
 

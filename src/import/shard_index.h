@@ -14,7 +14,7 @@ struct ShardIndex {
     std::string_view tensor;
     std::size_t file;  // of files
   };
-  JsonDocument document;           // holds names, where they are not views of the text
+  JsonDocument document;           // holds the names that are not views of the text
   std::vector<std::string> files;  // plain names, ascending, each once
   std::vector<Place> places;       // ascending by tensor
 };

@@ -267,7 +267,7 @@ class Chat(CliTest):
 
     def test_without_a_conversation(self):
         for options in [["-sys", "x"], ["-sysf", "x"], ["--think", "on"], ["--think-budget", "1"],
-                        ["-st"], ["--chat-template-file", "x"]]:
+                        ["-st"], ["--chat-template-file", "x"], ["--history", "x"]]:
             self.assert_refuses(USAGE, "needs a conversation: add -cnv", "run", "-m", self.model,
                                 "-p", "x", *options)
         done = self.assert_succeeds(tsq("run", "-m", self.model, *self.OPTIONS, "-n", "8", "-no-cnv",
