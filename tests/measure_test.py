@@ -171,7 +171,7 @@ class Bench(MeasureTest):
     def test_mistakes(self):
         for message, *arguments in [("nothing to measure", "-p", "0", "-n", "0"),
                                     ("--n-prompt", "-p", "-1"), ("--threads", "-t", "0"),
-                                    ("--output.*md,csv,json", "-o", "xml"),
+                                    ("--format.*md,csv,json", "-o", "xml"),
                                     ("--repetitions", "-r", "0")]:
             done = tsq("bench", "-m", self.model, *arguments)
             self.assertEqual((done.code, done.out), (USAGE, ""))

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <span>
 #include <utility>
 #include <vector>
@@ -22,6 +23,16 @@ std::string trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(kBlank);
   if (first == text.npos) return {};
   return std::string(text.substr(first, text.find_last_not_of(kBlank) - first + 1));
+}
+
+// The text of a file: "-" is one here, standard input holds the conversation.
+Result<std::string> read_file(const std::string& path) {
+  return read_text(path == "-" ? "./-" : path);
+}
+
+std::string with_home(const std::string& path) {
+  const char* const home = std::getenv("HOME");
+  return path.starts_with("~/") && home != nullptr ? home + path.substr(1) : path;
 }
 
 // What somebody who typed a command waits for, whatever the log level.
@@ -315,10 +326,12 @@ Chat::Outcome Chat::command(const std::string& line) {
   const std::string argument = space == line.npos ? "" : trimmed(line.substr(space));
   for (const Command& known : kCommands) {
     if (name != known.name) continue;
-    if ((known.argument != nullptr) == !argument.empty()) return (this->*known.run)(argument);
-    return survive(errorf(ErrorCode::invalid_argument, "%s %s: found '%s'", known.name,
-                          known.argument == nullptr ? "takes nothing" : "needs a FILE",
-                          printable(argument).c_str()));
+    if (known.argument != nullptr && argument.empty())
+      return survive(errorf(ErrorCode::invalid_argument, "%s needs a FILE", known.name));
+    if (known.argument == nullptr && !argument.empty())
+      return survive(errorf(ErrorCode::invalid_argument, "%s takes nothing: found '%s'", known.name,
+                            printable(argument).c_str()));
+    return (this->*known.run)(with_home(argument));
   }
   return survive(errorf(ErrorCode::invalid_argument, "unknown command '%s': /help lists them",
                         printable(name).c_str()));
@@ -336,11 +349,6 @@ Chat::Outcome Chat::regenerate(const std::string&) {
   if (dialogue_.awaits_answer()) return respond(std::move(before));
   dialogue_.restore(std::move(before));
   return survive({ErrorCode::invalid_argument, "/regen: there is no message to answer yet"});
-}
-
-// A file's: "-" is one here, standard input holds the conversation.
-Result<std::string> read_file(const std::string& path) {
-  return read_text(path == "-" ? "./-" : path);
 }
 
 Chat::Outcome Chat::read(const std::string& path) {

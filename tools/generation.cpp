@@ -44,16 +44,30 @@ Result<std::span<const float>> Reader::read(std::span<const Token> prompt) {
   held_.resize(same);
 
   const auto rest = prompt.subspan(same);
-  ProgressBar bar("prompt", ProgressBar::Unit::tokens);
-  const auto logits = session_.append(rest, Logits::last, [&](std::int32_t done, std::int32_t n) {
-    bar.update(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(n));
-    return !interrupted();
-  });
-  bar.clear();
+  const auto logits = read_in_pieces(rest);
   if (!logits) return logits.error().at("prompt");
   held_.assign(prompt.begin(), prompt.end());
   timing_ += {rest.size(), rest.size(), seconds_since(start)};
   return logits;
+}
+
+Result<std::span<const float>> Reader::read_in_pieces(std::span<const Token> tokens) {
+  constexpr std::size_t kFirst = 32, kMost = 512;
+  constexpr double kSeconds = 0.25;
+  if (tokens.size() > static_cast<std::size_t>(session_.context() - session_.position()))
+    return session_.append(tokens);  // for its error
+  ProgressBar bar("prompt", ProgressBar::Unit::tokens);
+  std::size_t n = kFirst;
+  for (std::size_t done = 0;; n = std::min(n, kMost)) {
+    if (interrupted()) return Error(ErrorCode::cancelled, "cancelled while reading the prompt");
+    bar.update(done, tokens.size());
+    n = std::min(n, tokens.size() - done);
+    const auto start = Clock::now();
+    const auto logits = session_.append(tokens.subspan(done, n));
+    done += n;
+    if (!logits || done == tokens.size()) return logits;
+    if (seconds_since(start) < kSeconds) n *= 2;
+  }
 }
 
 Result<std::span<const float>> Reader::append(Token token) {

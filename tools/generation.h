@@ -38,6 +38,9 @@ class Reader {
   const Timing& timing() const { return timing_; }  // of every prompt so far
 
  private:
+  // In pieces that take a moment each, so that Ctrl-C is soon heeded.
+  Result<std::span<const float>> read_in_pieces(std::span<const Token> tokens);
+
   Session& session_;
   std::vector<Token> held_;  // by the session
   Timing timing_;

@@ -93,7 +93,9 @@ class LineReader::Terminal {
     edit_ = el_init("tsq", stdin, stderr, stderr);
     el_wset(edit_, EL_CLIENTDATA, this);
     el_wset(edit_, EL_EDITOR, L"emacs");
+    el_wset(edit_, EL_SIGNAL, 1);  // to be drawn anew after Ctrl-Z and at another width
     el_wset(edit_, EL_HIST, history_w, history_);
+    bind_keys();
     el_wset(edit_, EL_GETCFN, &get_character);
     el_wset(edit_, EL_PROMPT, &show_prompt);
   }
@@ -131,6 +133,26 @@ class LineReader::Terminal {
   }
 
  private:
+  // What terminals send for Ctrl and Alt with the arrows, for Delete, Home and End; a pasted tab is
+  // text.
+  void bind_keys() {
+    constexpr std::pair<const wchar_t*, const wchar_t*> kKeys[] = {
+        {L"\\e[1;5D", L"ed-prev-word"},
+        {L"\\e[1;5C", L"em-next-word"},
+        {L"\\e[1;3D", L"ed-prev-word"},
+        {L"\\e[1;3C", L"em-next-word"},
+        {L"\\e[3~", L"ed-delete-next-char"},
+        {L"\\e[3;5~", L"em-delete-next-word"},
+        {L"\\e[H", L"ed-move-to-beg"},
+        {L"\\e[F", L"ed-move-to-end"},
+        {L"\\e[1~", L"ed-move-to-beg"},
+        {L"\\e[4~", L"ed-move-to-end"},
+        {L"\\e[5~", L"ed-ignore"},
+        {L"\\e[6~", L"ed-ignore"},
+        {L"\\t", L"ed-insert"}};
+    for (const auto& [key, command] : kKeys)
+      el_wset(edit_, EL_BIND, key, command, static_cast<wchar_t*>(nullptr));
+  }
   // A file that is there and holds something else is neither read nor replaced.
   void load_history() {
     std::error_code error;

@@ -4,6 +4,7 @@
 #include <cinttypes>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <string_view>
 
 #include "base/byte_reader.h"
@@ -34,6 +35,13 @@ Result<LogitsWriter> LogitsWriter::create(const std::filesystem::path& path, std
   head.write_bytes(std::as_bytes(tokens));
   if (const auto done = writer.write(head.bytes()); !done) return done.error();
   return writer;
+}
+
+bool is_logits_file(const std::filesystem::path& path) {
+  std::string start(kMagic.size(), '\0');
+  std::ifstream(path, std::ios::binary)
+      .read(start.data(), static_cast<std::streamsize>(start.size()));
+  return start == kMagic;
 }
 
 Result<void> LogitsWriter::write(std::span<const std::byte> bytes) {

@@ -47,6 +47,9 @@ class LogitsWriter {
   std::vector<double> nlls_;
 };
 
+// Whether the file begins as one of saved logits does.
+bool is_logits_file(const std::filesystem::path& path);
+
 class LogitsFile {
  public:
   struct Row {

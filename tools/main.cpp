@@ -19,6 +19,7 @@ namespace {
 
 // What CLI11 found wrong, in the words and with the exit code of every other error.
 int fail_usage(const CLI::App& app, const CLI::ParseError& error) {
+  blame_environment({});  // its values have been checked: it is the command line
   const auto used = app.get_subcommands();
   const std::string name = used.empty() ? "" : used[0]->get_name();
   std::string message = lower_first(error.what());
@@ -48,7 +49,19 @@ Result<void> add_environment(const CommandLine& line, std::vector<std::string>& 
   return {};
 }
 
-int run_tool(const std::vector<std::string>& arguments) {
+// "tsq --log-json run" is "tsq run --log-json".
+std::vector<std::string> with_log_options_last(std::vector<std::string> arguments) {
+  auto end = arguments.begin();
+  while (end != arguments.end() && end->starts_with("--log-")) {
+    const bool value_follows = *end == "--log-level" && end + 1 != arguments.end();
+    end += value_follows ? 2 : 1;
+  }
+  if (end != arguments.end()) std::rotate(arguments.begin(), end, end + 1);
+  return arguments;
+}
+
+int run_tool(const std::vector<std::string>& given) {
+  const std::vector<std::string> arguments = with_log_options_last(given);
   CLI::App app("Runs, converts and examines language models with ternary weights.", "tsq");
   app.set_version_flag("--version", version_text(), "Print the version and exit");
   app.formatter(make_help_formatter());

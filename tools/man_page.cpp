@@ -62,7 +62,7 @@ tsq \- run, convert and examine language models with ternary weights
 .br
 .B tsq \-\-version
 .SH DESCRIPTION
-Runs large language models whose weights are \-1, 0 and +1, stored in 1.25 to 2.1 bits each, from
+Runs large language models whose weights are \-1, 0 and +1, stored in 1.375 to 2.25 bits each, from
 files that are mapped and run as they lie on disk.
 Results go to standard output, all else to standard error.
 .SH COMMANDS

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -108,6 +109,14 @@ Result<void> open_base(const Options& options, const Model& model, std::size_t& 
     base.file.emplace(std::move(*file));
   }
   if (!options.save_logits.empty()) {
+    std::error_code error;
+    const std::filesystem::path target = options.save_logits;
+    if (std::filesystem::equivalent(target, options.kl_base, error))
+      return errorf(ErrorCode::invalid_argument, "%s: is read as --kl-base: save to another file",
+                    target.c_str());
+    if (std::filesystem::exists(target, error) && !is_logits_file(target))
+      return errorf(ErrorCode::invalid_argument,
+                    "%s: exists and holds no saved logits: it is not replaced", target.c_str());
     auto writer =
         LogitsWriter::create(options.save_logits, chunk, vocab, tokens.first(chunks * chunk));
     if (!writer) return writer.error();

@@ -124,9 +124,9 @@ int generate(const Model& model, Session& session, Sampler& sampler, const Optio
   return interrupted() ? kInterrupted : kSuccess;
 }
 
-// What only a conversation has, named where it was given without one. The environment may hold it
-// for all runs.
-Result<void> check_chat_options(const Options& options) {
+// The first option on the command line that only a conversation has, or null. The environment may
+// hold them for all runs.
+const char* given_chat_option(const Options& options) {
   struct ChatOption {
     bool given;
     const char *name, *variable;
@@ -139,18 +139,29 @@ Result<void> check_chat_options(const Options& options) {
            ChatOption{!options.template_file.empty(), "--chat-template-file",
                       "TSQ_CHAT_TEMPLATE_FILE"},
            ChatOption{options.chat.single_turn, "-st", "TSQ_SINGLE_TURN"},
-           ChatOption{!options.chat.history_file.empty(), "--history", "TSQ_HISTORY"},
        })
-    if (given && std::getenv(variable) == nullptr)
-      return errorf(ErrorCode::invalid_argument, "run: %s needs a conversation: add -cnv", name);
-  return {};
+    if (given && std::getenv(variable) == nullptr) return name;
+  return nullptr;
 }
 
 // Whether to talk: as told, else where there is somebody to talk to and no prompt to go on from.
 bool wants_chat(const Options& options, const Model& model) {
   if (options.conversation || options.no_conversation) return options.conversation;
+  if (given_chat_option(options) != nullptr) return true;
   return !options.prompt && options.prompt_file.empty() && is_terminal(stdin) &&
          is_terminal(stdout) && model.chat_template();
+}
+
+Result<void> check_chat_options(const Options& options, bool talks) {
+  const char* const option = given_chat_option(options);
+  if (options.no_conversation && option != nullptr)
+    return errorf(ErrorCode::invalid_argument,
+                  "run: %s needs a conversation, -no-cnv forbids it: leave one of them out",
+                  option);
+  if (talks && options.check_hadamard)
+    return Error(ErrorCode::invalid_argument,
+                 "run: --check-hadamard looks at one prompt: give it with -p, and no conversation");
+  return {};
 }
 
 int run_chat(const Model& model, Session& session, Sampler& sampler, const Options& options) {
@@ -166,6 +177,8 @@ int run_chat(const Model& model, Session& session, Sampler& sampler, const Optio
   if (!options.template_file.empty()) {
     auto read = read_text(options.template_file);
     if (!read) return fail(read.error());
+    if (const auto parsed = chat::Template::parse(*read); !parsed)
+      return fail(parsed.error().at(options.template_file));
     chat_options.dialogue.template_text = *std::move(read);
   }
   std::optional<std::string> first;
@@ -173,6 +186,8 @@ int run_chat(const Model& model, Session& session, Sampler& sampler, const Optio
       (options.chat.single_turn && !is_terminal(stdin))) {
     auto prompt = read_prompt(options);
     if (!prompt) return fail(prompt.error());
+    if (prompt->find_first_not_of(" \t\r\n") == std::string::npos)
+      return fail({ErrorCode::invalid_argument, "run: the message is empty, expected some text"});
     first = *std::move(prompt);
   }
   return chat(model, session, sampler, options.generation, chat_options, first);
@@ -193,12 +208,8 @@ int run(const Options& options) {
   const auto model = load_model(options.engine);
   if (!model) return fail(model.error());
   const bool talks = wants_chat(options, *model);
-  if (const auto checked = check_chat_options(options); !talks && !checked)
+  if (const auto checked = check_chat_options(options, talks); !checked)
     return fail(checked.error());
-  if (talks && options.check_hadamard)
-    return fail(
-        {ErrorCode::invalid_argument,
-         "run: --check-hadamard looks at one prompt: give it with -p, and no conversation"});
   Result<std::string> prompt = std::string();
   if (!talks) prompt = read_prompt(options);
   if (!prompt) return fail(prompt.error());
@@ -209,6 +220,8 @@ int run(const Options& options) {
   auto session = create_session(*model, options.engine);
   if (!session) return fail(session.error());
   info_fact("seed", std::to_string(sampling.seed), {{"seed", sampling.seed}});
+  if (!talks && !options.no_conversation && model->chat_template())
+    info_fact("note", "the model goes on from the text: -cnv talks by its chat template", {});
   return talks ? run_chat(*model, *session, *sampler, options)
                : generate(*model, *session, *sampler, options, *prompt);
 }

@@ -47,7 +47,7 @@ Result<void> check_data(const format::File& file, Report& report) {
     report.failed(finding.where + ": found " + finding.found + ", expected " + finding.expected);
   if (checked->findings.empty()) {
     report.ok(stringf("%zu tensors, %s bytes: digests, codes, scales, padding",
-                      file.tensors().size(), with_commas(checked->checked_bytes).c_str()));
+                      file.tensors().size(), with_commas(file.data().size()).c_str()));
     report.ok(stringf("%zu rotation probes", file.rotation_probes().size()));
     if (const std::size_t n = file.optional_sections().size(); n > 0)
       report.ok(

@@ -355,7 +355,7 @@ Result<VerifyReport> verify(const File& file, const VerifyProgress& progress) {
   for (const OptionalSection& section : file.optional_sections()) total += section.bytes.size();
   std::uint64_t shown = 0;
   const auto go_on = [&](std::uint64_t done) {
-    report.checked_bytes = std::min(done, data_bytes);
+    report.checked_bytes = done;
     if (!progress || (done < total && done - shown < kProgressBytes)) return true;
     shown = done;
     return progress(done, total);

@@ -18,8 +18,8 @@ struct Finding {
 };
 
 struct VerifyReport {
-  std::vector<Finding> findings;    // empty: the file is sound
-  std::uint64_t checked_bytes = 0;  // of the data section
+  std::vector<Finding> findings;  // empty: the file is sound
+  std::uint64_t checked_bytes = 0;
 };
 
 // Bytes of the data and optional sections checked so far, and all of them. False cancels.

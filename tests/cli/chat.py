@@ -6,12 +6,13 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import termios
 import time
 
 from cli.support import CliTest, SOURCE
-from tsq_tool import FAILURE, INTERRUPTED, SUCCESS, TSQ, USAGE, tsq
+from tsq_tool import DAMAGED, FAILURE, INTERRUPTED, SUCCESS, TSQ, USAGE, tsq
 
 TEMPLATE = ("{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant]"
             "{% if enable_thinking is defined and enable_thinking %} <think>\n{% endif %}")
@@ -169,8 +170,12 @@ class Chat(CliTest):
         before = self.saved(terminal)
         other = self.file("other.txt", b"precious")
         broken = self.file("broken.json", b'{"messages": [{"role": "user"}]}')
-        for line, message in [("/foo", "unknown command '/foo': /help lists them"),
-                              ("/read", "/read needs a FILE: found ''"),
+        deep = self.file("deep.json", b'[{"role": "user", "content": "x", "y": ' + b"[" * 200)
+        request = self.file("request.json", b'{"messages": [], "model": "x"}')
+        for line, message in [(f"/load {deep}", "nested 202 levels deep, expected at most 100"),
+                              (f"/save {request}", "holds something else than a conversation"),
+                              ("/read -", "no such file"), ("/foo", "unknown command '/foo': /help lists them"),
+                              ("/read", "/read needs a FILE"),
                               ("/clear all", "/clear takes nothing: found 'all'"),
                               ("/read absent.txt", "/read: absent.txt: no such file"),
                               ("/load absent.txt", "/load: absent.txt: no such file"),
@@ -209,6 +214,39 @@ class Chat(CliTest):
         terminal.say("/exit")
         self.assertEqual(terminal.end(), SUCCESS)
 
+    def test_one_turn_at_a_terminal(self):
+        terminal = Terminal("run", "-m", self.model, *self.OPTIONS, "-n", 8, "-st")
+        terminal.say("One")
+        self.assertEqual(terminal.end(), SUCCESS)
+
+    def test_keys(self):
+        terminal = self.terminal()
+        terminal.expect_prompt()
+        terminal.send("one two\tthree" + 2 * "\x1b[1;5D" + "\x1b[3~" + "\x1b[H" + "A" + "\x1b[F" +
+                      "Z\x1b[5~\r")
+        self.assertEqual(self.saved(terminal)[0]["content"], "Aone wo\tthreeZ")
+        terminal.say("/exit")
+        self.assertEqual(terminal.end(), SUCCESS)
+
+    def test_a_signal_leaves_the_terminal_as_it_was(self):
+        terminal = Terminal("run", "-m", self.model)
+        before = termios.tcgetattr(terminal.descriptor)  # the model is not even open
+        terminal.expect_prompt()
+        terminal.send("x")
+        terminal.expect("x")
+        self.assertNotEqual(termios.tcgetattr(terminal.descriptor), before)
+        os.kill(terminal.pid, signal.SIGTERM)
+        terminal.end()
+        self.assertEqual(termios.tcgetattr(terminal.descriptor), before)
+
+    def test_a_history_file_that_is_none_is_left_alone(self):
+        notes = self.file("notes.txt", b"precious\n")
+        terminal = Terminal("run", "-m", self.model, "-n", "4", "--history", notes)
+        terminal.expect("notes.txt: holds no history that can be read, and is left as it is")
+        terminal.say("/exit")
+        self.assertEqual(terminal.end(), SUCCESS)
+        self.assertEqual(notes.read_bytes(), b"precious\n")
+
     def test_history(self):
         history = self.folder / "history"
         terminal = self.terminal("--history", history)
@@ -228,13 +266,13 @@ class Chat(CliTest):
     def test_an_interrupt_stops_the_answer(self):
         terminal = Terminal("run", "-m", self.model, "-c", "100000", "--ignore-eos", "-n", "-1")
         terminal.say("Hello")
-        terminal.expect("[^\n]")
+        terminal.expect("(?s).{40}")  # the answer has begun
         terminal.send(CTRL_C)
         messages = self.saved(terminal)
         self.assertEqual(len(messages), 2)
         self.assertTrue(messages[1]["content"])
         terminal.say("Go on")
-        terminal.expect("[^\n]")
+        terminal.expect("(?s).{40}")  # the answer has begun
         terminal.send(CTRL_C)
         terminal.expect_prompt()
         terminal.send(b"half a line")
@@ -265,15 +303,26 @@ class Chat(CliTest):
             self.assertRegex(done.err, r"(?m)^generated +8 tokens")
             self.assertEqual(done.out, self.piped('"""One\nTwo"""\n').out)
 
-    def test_without_a_conversation(self):
-        for options in [["-sys", "x"], ["-sysf", "x"], ["--think", "on"], ["--think-budget", "1"],
-                        ["-st"], ["--chat-template-file", "x"], ["--history", "x"]]:
-            self.assert_refuses(USAGE, "needs a conversation: add -cnv", "run", "-m", self.model,
-                                "-p", "x", *options)
-        done = self.assert_succeeds(tsq("run", "-m", self.model, *self.OPTIONS, "-n", "8", "-no-cnv",
-                                        "-p", "x"))
-        self.assertEqual(done.out, tsq("run", "-m", self.model, *self.OPTIONS, "-n", "8", "-p", "x").out)
+    def test_what_only_a_conversation_has_asks_for_one(self):
+        for options in [["-sys", "x"], ["--think", "on"], ["--think-budget", "1"], ["-st"]]:
+            done = self.assert_succeeds(tsq("run", "-m", self.model, *self.OPTIONS, "-n", "8",
+                                            "-p", "One", *options))
+            self.assertEqual(done.out, self.piped("One\n", *options).out)
+            self.assert_refuses(USAGE, f"{options[0]} needs a conversation, -no-cnv forbids it",
+                                "run", "-m", self.model, "-no-cnv", "-p", "x", *options)
+        plain = ["run", "-m", self.model, *self.OPTIONS, "-n", "8", "-p", "x"]
+        done = self.assert_succeeds(tsq(*plain, "-no-cnv"))
+        self.assertNotIn("note ", done.err)
+        with_environment = tsq(*plain, env={**os.environ, "TSQ_SYSTEM_PROMPT": "x"})
+        self.assertEqual(done.out, with_environment.out)
+        self.assertIn("note       the model goes on from the text: -cnv talks", with_environment.err)
         self.assert_refuses(USAGE, "--think", "run", "-m", self.model, "-cnv", "--think", "maybe")
+
+    def test_an_empty_message(self):
+        for options in [["-st"], ["-p", ""], ["-p", " \n"]]:
+            done = self.piped("", *options)
+            self.assertEqual((done.code, done.out), (USAGE, ""))
+            self.assertIn("tsq: run: the message is empty", done.err)
 
     def test_thoughts(self):
         plain = self.assert_succeeds(self.piped("One\n")).out
@@ -300,7 +349,11 @@ class Chat(CliTest):
         done = self.piped("One\n", "--chat-template-file", refusing)
         self.assertEqual((done.code, done.out), (USAGE, ""))
         self.assertRegex(done.err, "tsq: chat template: .*Only cats may speak")
-        broken = self.file("broken.jinja", b"{% for %}")
+        unclosed = self.file("unclosed.jinja", b"{% for %}")
+        done = self.piped("One\n", "--chat-template-file", unclosed)
+        self.assertEqual((done.code, done.out), (DAMAGED, ""))
+        self.assertIn(f"tsq: {unclosed}: line 1: ", done.err)
+        broken = self.file("broken.jinja", b"{{ 1 // 0 }}")
         done = self.assert_succeeds(self.piped("One\nTwo\n", "--chat-template-file", broken))
         self.assertEqual(len(re.findall("tsq: warning: .*: ChatML is used instead", done.err)), 1)
         self.assertNotEqual(done.out, self.piped("One\nTwo\n").out)

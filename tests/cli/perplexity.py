@@ -39,3 +39,17 @@ class Perplexity(CliTest):
         done = self.measure(text="too short")
         self.assertEqual((done.code, done.out), (USAGE, ""))
         self.assertRegex(done.err, r"\d+ tokens, one chunk needs 512")
+
+    def test_saved_logits_replace_nothing_else(self):
+        text = self.file("text.txt", self.TEXT.encode())
+        arguments = ["perplexity", "-m", self.model, "-f", text, "-c", "64", "--chunks", "1"]
+        done = tsq(*arguments, "--save-logits", text)
+        self.assertEqual((done.code, done.out), (USAGE, ""))
+        self.assertIn("exists and holds no saved logits", done.err)
+        self.assertEqual(text.read_bytes(), self.TEXT.encode())
+        saved = self.folder / "saved"
+        for _ in range(2):
+            self.assert_succeeds(tsq(*arguments, "--save-logits", saved))
+        done = tsq(*arguments, "--save-logits", saved, "--kl-base", saved)
+        self.assertEqual((done.code, done.out), (USAGE, ""))
+        self.assertIn("is read as --kl-base", done.err)

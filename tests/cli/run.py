@@ -94,7 +94,7 @@ class Run(CliTest):
         number = r" +[\d.e+-]+"
         for stage in ["attn_q+attn_k+attn_v", "attn_output", "ffn_gate+ffn_up", "ffn_down"]:
             self.assertRegex(done.err, rf"(?m)^blk\.0\.{re.escape(stage)} +128({number}){{9}}$")
-        self.assertIn("stage", done.err)
+        self.assertIn("rotations  sound", done.err)
         self.assertNotIn("WRONG", done.err)
         none = self.folder / "plain.tsq"
         self.assert_succeeds(tsq("convert", MODELS / "llama_tq.tq1_0.gguf", "-o", none, "--no-probe"))
