@@ -20,30 +20,24 @@ struct UnbuiltOption {
   std::string_view command, name;
 };
 constexpr UnbuiltOption kUnbuiltOptions[] = {
-    {"run", "--chat-template"},
-    {"run", "-ngl"},
-    {"run", "--gpu-layers"},
-    {"run", "--n-gpu-layers"},
-    {"run", "--repack"},
-    {"run", "--dtype"},
-    {"convert", "--ternarize"},
-    {"convert", "--bits-ternary"},
-    {"convert", "--residual-ratio"},
-    {"convert", "--residual-rank"},
-    {"convert", "--hadamard-order"},
-    {"convert", "--block-size"},
-    {"convert", "--rle-threshold"},
-    {"convert", "--h-block"},
-    {"perplexity", "-ngl"},
-    {"perplexity", "--repack"},
-    {"bench", "-ngl"},
-    {"bench", "--n-gpu-layers"},
-    {"bench", "--repack"},
+    {"run", "--chat-template"},      {"run", "--dtype"},
+    {"convert", "--ternarize"},      {"convert", "--bits-ternary"},
+    {"convert", "--residual-ratio"}, {"convert", "--residual-rank"},
+    {"convert", "--hadamard-order"}, {"convert", "--block-size"},
+    {"convert", "--rle-threshold"},  {"convert", "--h-block"},
 };
+// Of every command that runs a model.
+constexpr std::string_view kUnbuiltEngineOptions[] = {"-ngl", "--gpu-layers", "--n-gpu-layers",
+                                                      "--repack"};
 
 bool is_unbuilt(std::string_view command, std::string_view name) {
-  return std::any_of(std::begin(kUnbuiltOptions), std::end(kUnbuiltOptions),
-                     [&](const auto& o) { return o.command == command && o.name == name; });
+  if (std::any_of(std::begin(kUnbuiltOptions), std::end(kUnbuiltOptions),
+                  [&](const auto& o) { return o.command == command && o.name == name; }))
+    return true;
+  const bool runs_a_model = command == "run" || command == "perplexity" || command == "bench";
+  return runs_a_model &&
+         std::find(std::begin(kUnbuiltEngineOptions), std::end(kUnbuiltEngineOptions), name) !=
+             std::end(kUnbuiltEngineOptions);
 }
 
 bool takes_value(const CLI::App& command, const std::string& argument) {

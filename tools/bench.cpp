@@ -10,9 +10,9 @@
 #include "bench/read_bandwidth.h"
 #include "bench_report.h"
 #include "commands.h"
+#include "engine.h"
 #include "file_summary.h"
 #include "format/reader.h"
-#include "log.h"
 #include "model_file.h"
 #include "support.h"
 #include "tsq/loader.h"
@@ -206,14 +206,11 @@ Result<void> bench_session(const Options& options, const Model& model, const for
   std::int32_t context = 0;
   for (const Test& test : tests)
     context = std::max(context, test.depth + test.prompt + test.generate);
-  auto session = Session::create(
-      model, {.context = context,
-              .threads = threads,
-              .activations = row.activations == "f32" ? Activations::f32 : Activations::int8});
+  EngineOptions engine;
+  engine.activations = row.activations;
+  engine.session = {.context = context, .threads = threads};
+  auto session = create_session(model, engine);
   if (!session) return session.error();
-  if (session->threads() < threads)
-    warn("%d threads run, %d were asked for: this process has no more cores", session->threads(),
-         threads);
   row.threads = session->threads();
   Bench bench(options, model, file, *session);
   for (const Test& test : tests) {

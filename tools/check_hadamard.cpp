@@ -53,9 +53,8 @@ Result<void> check_hadamard(const Model& model, const EngineOptions& options,
     return {};
   }
   ActivationTrace trace;
-  SessionOptions wanted = options.session;
+  SessionOptions wanted = session_options(options);
   wanted.context = static_cast<std::int32_t>(tokens.size());
-  wanted.activations = options.activations == "f32" ? Activations::f32 : Activations::int8;
   SessionHooks hooks;
   hooks.trace = &trace;
   auto session = tsq::create_session(model, wanted, hooks);

@@ -11,12 +11,6 @@
 namespace tsq::tool {
 namespace {
 
-SessionOptions session_options(const EngineOptions& options) {
-  SessionOptions wanted = options.session;
-  wanted.activations = options.activations == "f32" ? Activations::f32 : Activations::int8;
-  return wanted;
-}
-
 // A context that does not fit: the same error, and what to type. The memory that is available
 // comes and goes, so a little less than the most is offered.
 Error with_context_hint(const Error& error, const Model& model, SessionOptions options) {
@@ -111,6 +105,12 @@ Result<void> describe(const Model& model, const EngineOptions& options) {
        {"scratch_bytes", plan->scratch_bytes}});
   describe_compute(options);
   return {};
+}
+
+SessionOptions session_options(const EngineOptions& options) {
+  SessionOptions wanted = options.session;
+  wanted.activations = options.activations == "f32" ? Activations::f32 : Activations::int8;
+  return wanted;
 }
 
 Result<Session> create_session(const Model& model, const EngineOptions& options) {

@@ -28,7 +28,9 @@ Result<Model> load_model(const EngineOptions& options);
 // Prints what will run and how, and what memory it will take, before it is taken. The error of a
 // context that does not fit says which -c would.
 Result<void> describe(const Model& model, const EngineOptions& options);
-// Warns where fewer threads run than were asked for.
+SessionOptions session_options(const EngineOptions& options);
+// Warns where fewer threads run than were asked for, and of a context beyond the model's. A context
+// that does not fit is refused with one that does.
 Result<Session> create_session(const Model& model, const EngineOptions& options);
 
 // The tokens of a text that is to be continued: begun as the model wants it, and not ended.

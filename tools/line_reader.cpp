@@ -111,6 +111,7 @@ class LineReader::Terminal {
     prompt_ = to_wide(prompt);
     given_up_.clear();
     int n = 0;
+    el_wset(edit_, EL_PREP_TERM, 1);  // else what is typed right after the prompt shows twice
     const wchar_t* const wide = el_wgets(edit_, &n);
     Line line{Status::line, {}, false};
     for (int i = 0; wide != nullptr && i < n; ++i)

@@ -64,7 +64,7 @@ class Terminal:
                 self.read_to = found.end()
                 return found
             if self.read(max(0, end - time.monotonic())) is not True:
-                raise AssertionError(f"no {pattern!r} in {self.shown[self.read_to:]!r}")
+                raise AssertionError(f"no {pattern!r} in {self.shown[self.read_to:]!r} of {self.shown[-900:]!r}")
 
     def send(self, keys):
         os.write(self.descriptor, keys if isinstance(keys, bytes) else keys.encode())
