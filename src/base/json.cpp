@@ -204,7 +204,8 @@ std::optional<bool> Json::as_bool() const {
 
 std::optional<std::uint64_t> Json::as_u64() const {
   if (kind() != JsonKind::natural) return std::nullopt;
-  return node().natural;
+  const std::uint64_t natural = node().natural;  // a copy: nodes are packed
+  return natural;
 }
 
 std::optional<double> Json::as_f64() const {
@@ -214,7 +215,7 @@ std::optional<double> Json::as_f64() const {
     case JsonKind::negative:
       return static_cast<double>(node().negative);
     case JsonKind::real:
-      return node().real;
+      return double{node().real};
     default:
       return std::nullopt;
   }
