@@ -63,7 +63,7 @@ TEST_F(GuardTest, OnlyTheTemplateEndsATurn) {
 
 TEST_F(GuardTest, DeepMessagesAreLeftToTheTemplate) {
   Json deep = "<end>";
-  for (int i = 0; i < 100000; ++i) deep = Json::array({std::move(deep)});
+  for (int i = 0; i < 500; ++i) deep = Json::array({std::move(deep)});
   Conversation c;
   c.messages = Json::array({Json{{"role", "user"}, {"content", std::move(deep)}}});
   const auto guarded = guard(c.messages, tokenizer());
