@@ -85,8 +85,9 @@ TEST(ActivationTrace, AModelWithoutRotationsHasOneSide) {
 }
 
 TEST(ActivationTrace, NothingIsRoundedInTheF32Path) {
-  for (const TracedStage& stage :
-       trace_of("qwen3_rot64.ptq1_0.gguf", {.activations = Activations::f32}).stages()) {
+  const ActivationTrace trace =
+      trace_of("qwen3_rot64.ptq1_0.gguf", {.activations = Activations::f32});
+  for (const TracedStage& stage : trace.stages()) {
     EXPECT_FALSE(stage.quantised);
     EXPECT_EQ(stage.before.int8_error(), 0);
     EXPECT_TRUE(stage.sound());
