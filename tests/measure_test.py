@@ -24,6 +24,7 @@ from tsq_tool import INTERRUPTED, SUCCESS, USAGE, finish, start, tsq
 
 MODELS = pathlib.Path(sys.argv[2]).resolve()
 MAKE_SYNTHETIC = pathlib.Path(sys.argv[3]).resolve()
+SANITIZED = b"__asan_init" in MAKE_SYNTHETIC.read_bytes()  # its own memory comes on top
 
 
 class MeasureTest(unittest.TestCase):
@@ -67,7 +68,8 @@ class Synthetic(MeasureTest):
         self.assertEqual(tensors["blk.0.attn_k.weight"]["shape"], [4096, 1024])
         self.assertEqual(tensors["blk.0.attn_q_norm.weight"]["shape"], [128])
         self.assertEqual(info["rotations"], [])
-        self.assertLess(peak, info["summary"]["file_bytes"])
+        if not SANITIZED:
+            self.assertLess(peak, info["summary"]["file_bytes"])
 
     def test_encodings_with_and_without_rotation(self):
         shape = ["--shape", "llama-1.7b", "--layers", "1", "--vocab", "600"]
