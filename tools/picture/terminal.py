@@ -8,7 +8,7 @@ README.md is made by
 
     tools/picture/terminal.py -o tools/picture/story.svg --path build/release \\
         'tsq run -p "There was once a king who had three daughters" -n 110 -s 7' \\
-        'tsq inspect models/fairy-tales.tsq | head -n 14'
+        'tsq inspect models/fairy-tales.tsq | head -n 11'
 """
 
 import argparse
