@@ -91,10 +91,10 @@ class Completion(CliTest):
         script = self.script("zsh")
         self.assertEqual(run("zsh", "-f", "-n", script).stderr, "")
         # _arguments itself needs a line editor: here it only has to be given what it can read.
-        stub = ('_arguments() { print -rl -- "$@"; state=rest }; compdef() {}; source $1; '
-                'words=($2); _tsq')
+        program = ('_arguments() { print -rl -- "$@"; state=rest }; compdef() {}; source $1; '
+                   'words=($2); _tsq')
         for command in COMMANDS:
-            done = run("zsh", "-f", "-c", stub, "zsh", script, command)
+            done = run("zsh", "-f", "-c", program, "zsh", script, command)
             self.assertEqual(done.stderr, "")
             specs = done.stdout.splitlines()
             for name in self.bash(command, "--"):
