@@ -7,6 +7,7 @@
 
 #include "base/metadata.h"
 #include "format/writer.h"
+#include "probe_places.h"
 
 namespace tsq::test {
 namespace {
@@ -53,24 +54,6 @@ std::uint64_t data_bytes(std::span<const TensorRecord> tensors) {
   return sum;
 }
 
-// 16 a rotation, spread over tensors, rows and blocks. Every weight is 0, before the rotation too.
-std::vector<format::RotationProbe> probes_of(std::span<const TensorRecord> tensors) {
-  std::vector<format::RotationProbe> probes;
-  for (const std::uint32_t rotation : {kHiddenRotation, kFfnRotation}) {
-    std::vector<std::uint32_t> rotated;
-    for (std::uint32_t i = 0; i < tensors.size(); ++i)
-      if (tensors[i].input_rotation == rotation) rotated.push_back(i);
-    for (std::size_t k = 0; k < 16; ++k) {
-      const std::uint32_t tensor = rotated[k * (rotated.size() - 1) / 15];
-      probes.push_back({.rotation = rotation,
-                        .tensor = tensor,
-                        .row = k * (tensors[tensor].rows() - 1) / 15,
-                        .col = k * (tensors[tensor].cols() - 1) / 15});
-    }
-  }
-  return probes;
-}
-
 void write_metadata(format::FileContents& contents) {
   ByteWriter out;
   const auto write = [&](const char* key, const auto& value) {
@@ -103,7 +86,8 @@ Result<format::FileContents> big_contents(std::uint64_t bytes,
                          .width = kHidden,
                          .signs = std::vector<std::uint32_t>(kHidden / 32, 0x12345678)},
                         {.block = 1024, .width = kFfn, .signs = {}}};
-  contents.rotation_probes = probes_of(tensors);
+  // Every weight is 0, before the rotation too.
+  contents.rotation_probes = probe_places(tensors, 2);
   write_metadata(contents);
   auto section = format::build_tokenizer_section(vocabulary);
   if (!section) return section.error();

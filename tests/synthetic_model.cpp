@@ -14,6 +14,7 @@
 #include "format/probes.h"
 #include "format/tokenizer_section.h"
 #include "format/writer.h"
+#include "probe_places.h"
 
 namespace tsq::test {
 namespace {
@@ -225,25 +226,6 @@ class Layout {
   std::vector<TensorRecord> tensors_;
   std::vector<format::Rotation> rotations_;
 };
-
-// 16 a rotation, spread over tensors, rows and columns; their values come with the weights.
-std::vector<format::RotationProbe> probe_places(std::span<const TensorRecord> tensors,
-                                                std::uint32_t n_rotations) {
-  std::vector<format::RotationProbe> probes;
-  for (std::uint32_t rotation = 0; rotation < n_rotations; ++rotation) {
-    std::vector<std::uint32_t> rotated;
-    for (std::uint32_t i = 0; i < tensors.size(); ++i)
-      if (tensors[i].input_rotation == rotation) rotated.push_back(i);
-    for (std::uint64_t k = 0; k < 16; ++k) {
-      const std::uint32_t tensor = rotated[k * (rotated.size() - 1) / 15];
-      probes.push_back({.rotation = rotation,
-                        .tensor = tensor,
-                        .row = k * (tensors[tensor].rows() - 1) / 15,
-                        .col = k * (tensors[tensor].cols() - 1) / 15});
-    }
-  }
-  return probes;
-}
 
 std::vector<format::RotationProbe> filled_probes(const format::FileContents& contents,
                                                  const Filler& filler) {

@@ -31,17 +31,18 @@ double quantile(std::span<const double> sorted, double share) {
   return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
-double log_sum_exp(std::span<const float> logits, double largest) {
+}  // namespace
+
+double log_sum_exp(std::span<const float> logits) {
+  const double largest = static_cast<double>(*std::ranges::max_element(logits));
   double sum = 0;
   for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - largest);
   return largest + std::log(sum);
 }
 
-}  // namespace
-
 void KlDivergence::add(std::span<const float> logits, const LogitsFile::Row& base, Token next) {
   const auto top = std::ranges::max_element(logits);
-  const double total = log_sum_exp(logits, static_cast<double>(*top));
+  const double total = log_sum_exp(logits);
   double divergence = 0;
   for (std::size_t i = 0; i < logits.size(); ++i) {
     const double expected = base.log_probability(i);

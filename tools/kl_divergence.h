@@ -9,6 +9,9 @@
 
 namespace tsq::tool {
 
+// log(sum(exp(logits))) in double: a token's log-probability is its logit less this.
+double log_sum_exp(std::span<const float> logits);
+
 class KlDivergence {
  public:
   // The logits after a position, the base's log-probabilities there and the token that follows.

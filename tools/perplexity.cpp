@@ -49,10 +49,7 @@ struct Score {
 };
 
 double negative_log_likelihood(std::span<const float> logits, Token token) {
-  const double largest = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - largest);
-  return std::log(sum) + largest - static_cast<double>(logits[static_cast<std::size_t>(token)]);
+  return log_sum_exp(logits) - static_cast<double>(logits[static_cast<std::size_t>(token)]);
 }
 
 // What a run is held against, and where its logits go.
