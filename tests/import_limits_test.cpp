@@ -47,22 +47,23 @@ TEST(ImportLimits, NamesOfTensors) {
     name.resize(1024, 'x');
     file.add(name, gguf::kF32, {1}, gguf::some_bytes(4, 1));
   }
-  expect_unsupported(file, "the names of the tensors have more than 8388608 bytes, expected no more");
+  expect_unsupported(file,
+                     "the names of the tensors have more than 8388608 bytes, expected no more");
 }
 
 TEST(ImportLimits, Vocabulary) {
   const std::string key = "key 'tokenizer.ggml.";
   GgufBuilder file = with_vocabulary();
   file.set("tokenizer.ggml.tokens", empty_texts(format::kMaxTokens + 1));
-  expect_unsupported(file, key + "tokens' holds 524289 values, at most 524288 are supported");
+  expect_unsupported(file, key + "tokens' holds 294913 values, at most 294912 are supported");
   file = with_vocabulary();
   file.set("tokenizer.ggml.merges", empty_texts(format::kMaxMerges + 1));
-  expect_unsupported(file, key + "merges' holds 1048577 values, at most 1048576 are supported");
+  expect_unsupported(file, key + "merges' holds 524289 values, at most 524288 are supported");
   file = with_vocabulary();
   file.set("tokenizer.ggml.tokens",
            gguf::texts({"a", std::string(2 * format::kMaxTextBytes, 'b')}));
   expect_unsupported(file, key +
-                               "tokens' holds 16777217 bytes of text, at most 16777216 are "
+                               "tokens' holds 6291457 bytes of text, at most 6291456 are "
                                "supported");
 }
 
@@ -102,7 +103,7 @@ TEST(ImportLimits, RowsOfAFoldersEmbedding) {
   const auto checkpoint = folder.sound();
   EXPECT_FALSE(checkpoint.vocabulary);
   EXPECT_EQ(checkpoint.no_vocabulary,
-            "tokenizer.json: the embedding has 524289 rows, tokenizers of up to 524288 are "
+            "tokenizer.json: the embedding has 294913 rows, tokenizers of up to 294912 are "
             "supported");
 }
 

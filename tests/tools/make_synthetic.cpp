@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "format/tokenizer_section.h"
 #include "synthetic_model.h"
 
 namespace {
@@ -50,7 +51,7 @@ bool set(Options& options, std::string_view name, std::string_view value) {
   if (name == "--seed")
     return parse_number(value, std::uint64_t{0}, UINT64_MAX, options.write.seed);
   if (name == "--layers") return parse_number(value, 1, 4096, options.layers);
-  if (name == "--vocab") return parse_number(value, 256, 1 << 19, options.vocab);
+  if (name == "--vocab") return parse_number(value, 256, tsq::format::kMaxTokens, options.vocab);
   if (name == "--rotation")
     return parse_number(value, 0, 4096, options.rotation) &&
            (*options.rotation == 0 ||
