@@ -6,6 +6,7 @@
 #include "gguf_builder.h"
 #include "hf_files.h"
 #include "import/gguf.h"
+#include "import/hf_merges.h"
 
 namespace tsq {
 namespace {
@@ -105,6 +106,23 @@ TEST(ImportLimits, RowsOfAFoldersEmbedding) {
   EXPECT_EQ(checkpoint.no_vocabulary,
             "tokenizer.json: the embedding has 294913 rows, tokenizers of up to 294912 are "
             "supported");
+}
+
+// Half of it in each of two merges.
+TEST(ImportLimits, TextOfAFoldersMerges) {
+  const std::string text(importer::HfMerges::kMaxTextBytes / 4, 'a');
+  const std::string merge = "[\"" + text + "\",\"" + text + "\"]";
+  const auto merges = [](const std::string& list) {
+    const auto model = JsonDocument::parse(list);
+    EXPECT_TRUE(model);
+    return importer::HfMerges::of(model->root());
+  };
+  EXPECT_TRUE(merges(R"({"merges":[)" + merge + "," + merge + "]}"));
+  const auto refused = merges(R"({"merges":[)" + merge + "," + merge + R"(,"a b"]})");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::unsupported);
+  EXPECT_EQ(refused.error().message(),
+            "merges of 10485762 bytes of text, at most 10485760 are supported");
 }
 
 }  // namespace

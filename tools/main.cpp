@@ -1,4 +1,6 @@
 // tsq: runs, converts and examines ternary language models.
+#include <malloc.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -112,6 +114,8 @@ int run_tool(const std::vector<std::string>& given) {
 }  // namespace tsq::tool
 
 int main(int argc, char** argv) {
+  // glibc would raise it with each large block that is freed, and keep later ones of that size.
+  mallopt(M_MMAP_THRESHOLD, 4 << 20);
   tsq::tool::reserve_standard_streams();
   tsq::tool::clean_up_on_signals();
   try {

@@ -25,7 +25,7 @@ enum class JsonKind : std::uint8_t {
 
 struct JsonLimits {
   std::size_t depth = 64;
-  std::size_t values = 5u << 19;         // keys count too; 12 bytes each
+  std::size_t values = 9u << 18;         // keys count too; 12 bytes each
   std::size_t token_bytes = 4u << 20;    // of a string, a number, or white space between two
   std::size_t copied_bytes = 16u << 20;  // of all strings that are spelled with escapes
 };

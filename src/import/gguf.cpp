@@ -231,6 +231,7 @@ Result<OpenedCheckpoint> open_gguf(std::span<const std::filesystem::path> paths,
   auto checkpoint = join(std::move(parts));
   if (!checkpoint) return checkpoint.error().at(paths.front().string());
   opened.checkpoint = std::move(*checkpoint);
+  for (const MappedFile& map : opened.maps) map.release();
   return opened;
 } catch (const std::bad_alloc&) {
   return errorf(ErrorCode::out_of_memory, "out of memory while reading the checkpoint");

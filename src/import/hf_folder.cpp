@@ -68,9 +68,11 @@ Result<void> add_tokenizer(const HfFiles& files, const Json& config, MetadataBui
     return errorf(ErrorCode::damaged, "tensor 'model.embed_tokens.weight' is missing");
   }
   const HfTokenizerFiles texts = {as_text(files.tokenizer), as_text(files.tokenizer_config),
-                                  as_text(files.generation_config), as_text(files.chat_template)};
+                                  as_text(files.generation_config), as_text(files.chat_template),
+                                  files.release_tokenizer};
   auto tokenizer = read_hf_tokenizer(texts, config, embedding->rows(), keys);
   if (!tokenizer) return tokenizer.error();
+  files.release_tokenizer();
   if (const auto finished = keys.finish(checkpoint); !finished) return finished;
   if (!tokenizer->unsupported.empty()) {
     checkpoint.no_vocabulary = (files.tokenizer ? "tokenizer.json: " : "") + tokenizer->unsupported;
@@ -181,9 +183,15 @@ Result<OpenedCheckpoint> open_folder(const fs::path& path, const std::string& we
                                     std::pair("chat_template.jinja", &files.chat_template)}) {
     if (const auto mapped = folder.map_if_there(name, *bytes); !mapped) return mapped.error();
   }
+  files.release_tokenizer = [&] {
+    for (const MappedFile& map : folder.opened.maps) {
+      if (files.tokenizer && map.bytes().data() == files.tokenizer->data()) map.release();
+    }
+  };
   auto checkpoint = parse_hf(files);
   if (!checkpoint) return checkpoint.error().at(path.string());
   folder.opened.checkpoint = std::move(*checkpoint);
+  for (const MappedFile& map : folder.opened.maps) map.release();
   return std::move(folder.opened);
 } catch (const std::bad_alloc&) {
   return errorf(ErrorCode::out_of_memory, "out of memory while reading the checkpoint");
@@ -194,7 +202,7 @@ Result<OpenedCheckpoint> open_folder(const fs::path& path, const std::string& we
 }  // namespace
 
 Result<Checkpoint> parse_hf(const HfFiles& files) try {
-  const auto config = JsonDocument::parse(as_text(files.config));
+  const auto config = JsonDocument::parse(as_text(files.config), kSettingsLimits);
   if (!config) return config.error().at(kConfig);
   Checkpoint checkpoint;
   MetadataBuilder keys;

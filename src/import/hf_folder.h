@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,8 @@ struct HfFiles {
   std::vector<Weights> weights;  // model.safetensors, or the files of the index
   std::optional<Bytes> index;    // model.safetensors.index.json
   std::optional<Bytes> tokenizer, tokenizer_config, generation_config, chat_template;
+  // Gives back the memory that reading the tokenizer took so far; it can be read again.
+  std::function<void()> release_tokenizer = [] {};
 };
 
 // The tensors under GGUF's names, the metadata under GGUF's keys. Rows of q and k are reordered

@@ -7,6 +7,7 @@
 
 #include "base/errorf.h"
 #include "format/tokenizer_section.h"
+#include "import/hf_merges.h"
 #include "import/hf_pretokenizer.h"
 #include "import/merge_scores.h"
 
@@ -14,6 +15,8 @@ namespace tsq::importer {
 namespace {
 
 using format::TokenType;
+
+constexpr std::size_t kMaxTemplateBytes = 1u << 20;  // those of models have some thousands
 
 std::optional<Json> find(const Json& object, const char* key) {
   const auto value = object.find(key);
@@ -121,73 +124,13 @@ void fill_up(Tokens& tokens) {
   }
 }
 
-// A text with one space in it, or an array of two texts.
-std::optional<TextPair> read_merge(const Json& merge) {
-  std::optional<std::string_view> left, right;
-  if (const auto text = merge.as_string()) {
-    const std::size_t space = text->find(' ');
-    if (space != std::string_view::npos && text->find(' ', space + 1) == std::string_view::npos) {
-      left = text->substr(0, space);
-      right = text->substr(space + 1);
-    }
-  } else if (merge.kind() == JsonKind::array && merge.size() == 2) {
-    auto part = merge.begin();
-    left = (*part).value.as_string();
-    right = (*++part).value.as_string();
-  }
-  if (!left || !right || left->empty() || right->empty()) return std::nullopt;
-  return TextPair(*left, *right);
-}
-
-// The merges as they stand in the file: there may be a million, so that no list is made of them.
-class Merges {
- public:
-  static Result<Merges> of(const Json& model) {
-    const auto list = find(model, "merges");
-    if (!list || list->kind() != JsonKind::array) {
-      return errorf(ErrorCode::damaged, "'model.merges' is %s, expected an array",
-                    list ? json_text(*list).c_str() : "missing");
-    }
-    if (list->size() > format::kMaxMerges) {
-      return errorf(ErrorCode::unsupported, "%zu merges, at most %u are supported", list->size(),
-                    format::kMaxMerges);
-    }
-    std::size_t i = 0;
-    for (const auto& [key, merge] : *list) {
-      if (!read_merge(merge)) return wrong(stringf("merge %zu", i), merge, "two texts");
-      ++i;
-    }
-    return Merges(*list);
-  }
-  class Iterator {
-   public:
-    explicit Iterator(Json::Iterator at) : at_(at) {}
-    TextPair operator*() const { return read_merge((*at_).value).value_or(TextPair()); }
-    Iterator& operator++() {
-      ++at_;
-      return *this;
-    }
-    bool operator==(const Iterator& other) const { return at_ == other.at_; }
-
-   private:
-    Json::Iterator at_;
-  };
-  std::size_t size() const { return list_.size(); }
-  Iterator begin() const { return Iterator(list_.begin()); }
-  Iterator end() const { return Iterator(list_.end()); }
-
- private:
-  explicit Merges(Json list) : list_(list) {}
-  Json list_;
-};
-
 bool is_byte_token(std::string_view text) {
   return text.size() == 6 && text.starts_with("<0x") && text[5] == '>' &&
          std::isxdigit(static_cast<unsigned char>(text[3])) != 0 &&
          std::isxdigit(static_cast<unsigned char>(text[4])) != 0;
 }
 
-std::string add_sentencepiece(const Json& model, Tokens& tokens, const Merges& merges,
+std::string add_sentencepiece(const Json& model, Tokens& tokens, const HfMerges& merges,
                               bool space_prefix, MetadataBuilder& keys) {
   if (!flag_of(model, "byte_fallback")) return "it has no byte fallback";
   if (space_prefix && tokens.has_user_defined) {
@@ -203,10 +146,7 @@ std::string add_sentencepiece(const Json& model, Tokens& tokens, const Merges& m
     }
   }
   std::vector<float> scores;
-  std::vector<TextPair> pairs;
-  pairs.reserve(merges.size());
-  for (const TextPair& pair : merges) pairs.push_back(pair);
-  std::string unsupported = scores_from_merges(tokens.texts, is_piece, pairs, scores);
+  std::string unsupported = scores_from_merges(tokens.texts, is_piece, merges, scores);
   if (!unsupported.empty()) return unsupported;
   keys.add("tokenizer.ggml.model", "llama");
   keys.add("tokenizer.ggml.pre", "default");
@@ -215,7 +155,7 @@ std::string add_sentencepiece(const Json& model, Tokens& tokens, const Merges& m
   return {};
 }
 
-void add_byte_level(const std::string& pre, const Merges& merges, MetadataBuilder& keys) {
+void add_byte_level(const std::string& pre, const HfMerges& merges, MetadataBuilder& keys) {
   keys.add("tokenizer.ggml.model", "gpt2");
   keys.add("tokenizer.ggml.pre", std::string_view(pre));
   keys.add_pairs("tokenizer.ggml.merges", merges);
@@ -256,20 +196,22 @@ Frame read_template(const Json& step, const Tokens& tokens) {
 Frame read_frame(const Json& root, const Tokens& tokens) {
   const auto processor = find(root, "post_processor");
   if (!processor) return {};
-  std::vector<Json> steps = {*processor};
-  if (const auto list = find(*processor, "processors")) {
-    steps.clear();
-    for (const auto& [key, step] : *list) steps.push_back(step);
-  }
   Frame frame;
-  for (const Json& step : steps) {
+  const auto add = [&](const Json& step) {
     const std::string_view type = text_of(step, "type");
-    if (type == "ByteLevel") continue;  // offsets
+    if (type == "ByteLevel") return;  // offsets
     if (type != "TemplateProcessing" || frame.known) {
       frame.unsupported = "its post-processor (" + printable(type) + ") is not supported";
-      return frame;
+    } else {
+      frame = read_template(step, tokens);
     }
-    frame = read_template(step, tokens);
+  };
+  const auto list = find(*processor, "processors");
+  if (!list) add(*processor);
+  if (!list) return frame;
+  for (const auto& [key, step] : *list) {
+    add(step);
+    if (!frame.unsupported.empty()) break;
   }
   return frame;
 }
@@ -302,37 +244,50 @@ Result<void> add_end_tokens(const Json& config, const char* file, std::size_t n_
                             std::vector<std::uint32_t>& ends) {
   const auto value = find(config, "eos_token_id");
   if (!value) return {};
-  std::vector<Json> ids = {*value};
-  if (value->kind() == JsonKind::array) {
-    ids.clear();
-    for (const auto& [key, id] : *value) ids.push_back(id);
-  }
-  for (const Json& each : ids) {
+  const auto add = [&](const Json& each) -> Result<void> {
     const auto id = each.as_u64();
     if (!id || *id >= n_tokens) {
       return wrong("'eos_token_id'", each, "ids of tokens").at(file);
     }
     ends.push_back(static_cast<std::uint32_t>(*id));
+    return {};
+  };
+  if (value->kind() != JsonKind::array) return add(*value);
+  for (const auto& [key, id] : *value) {
+    if (const auto added = add(id); !added) return added;
   }
   return {};
 }
 
-void add_chat_template(const HfTokenizerFiles& files, const std::optional<JsonDocument>& settings,
-                       MetadataBuilder& keys) {
-  constexpr char kKey[] = "tokenizer.chat_template";
-  if (files.chat_template) return keys.add(kKey, *files.chat_template);
+std::optional<std::string_view> find_chat_template(const HfTokenizerFiles& files,
+                                                   const std::optional<JsonDocument>& settings) {
+  if (files.chat_template) return files.chat_template;
   const auto given = settings ? find(settings->root(), "chat_template") : std::nullopt;
-  if (!given) return;
-  if (const auto text = given->as_string()) return keys.add(kKey, *text);
+  if (!given) return std::nullopt;
+  if (const auto text = given->as_string()) return text;
   for (const auto& [key, named] : *given) {
-    if (text_of(named, "name") == "default") return keys.add(kKey, text_of(named, "template"));
+    if (text_of(named, "name") == "default") return text_of(named, "template");
   }
+  return std::nullopt;
+}
+
+Result<void> add_chat_template(const HfTokenizerFiles& files,
+                               const std::optional<JsonDocument>& settings, MetadataBuilder& keys) {
+  const auto text = find_chat_template(files, settings);
+  if (!text) return {};
+  if (text->size() > kMaxTemplateBytes) {
+    return errorf(ErrorCode::unsupported,
+                  "the chat template has %zu bytes, at most %zu are supported", text->size(),
+                  kMaxTemplateBytes);
+  }
+  keys.add("tokenizer.chat_template", *text);
+  return {};
 }
 
 Result<std::optional<JsonDocument>> parse_if_there(const std::optional<std::string_view>& text,
                                                    const char* file) {
   if (!text) return std::optional<JsonDocument>();
-  auto document = JsonDocument::parse(*text);
+  auto document = JsonDocument::parse(*text, kSettingsLimits);
   if (!document) return document.error().at(file);
   return std::optional(std::move(*document));
 }
@@ -350,8 +305,8 @@ std::string why_no_bpe(const Json& model) {
 }
 
 // Tokens, merges or scores; empty, or why there is no tokenizer.
-Result<std::string> add_model(const Json& root, Tokens& tokens, HfTokenizer& result,
-                              MetadataBuilder& keys) {
+Result<std::string> add_model(const Json& root, Tokens& tokens, const HfTokenizerFiles& files,
+                              HfTokenizer& result, MetadataBuilder& keys) {
   const auto model = find(root, "model");
   if (!model) return errorf(ErrorCode::damaged, "'model' is missing");
   if (auto reason = why_no_bpe(*model); !reason.empty()) return reason;
@@ -361,7 +316,7 @@ Result<std::string> add_model(const Json& root, Tokens& tokens, HfTokenizer& res
     if (!read || !read->empty()) return read;
   }
   fill_up(tokens);
-  const auto merges = Merges::of(*model);
+  const auto merges = HfMerges::of(*model);
   if (!merges) return merges.error();
   if (rules.sentencepiece) {
     auto reason = add_sentencepiece(*model, tokens, *merges, rules.space_prefix, keys);
@@ -369,6 +324,7 @@ Result<std::string> add_model(const Json& root, Tokens& tokens, HfTokenizer& res
   } else {
     add_byte_level(rules.pre, *merges, keys);
   }
+  files.release_tokenizer();
   result.nfc = rules.nfc;
   result.whole_pieces = flag_of(*model, "ignore_merges");
   keys.add_texts("tokenizer.ggml.tokens", tokens.texts);
@@ -407,7 +363,7 @@ Result<HfTokenizer> read_hf_tokenizer(const HfTokenizerFiles& files, const Json&
   if (!settings) return settings.error();
   const auto generation = parse_if_there(files.generation_config, "generation_config.json");
   if (!generation) return generation.error();
-  add_chat_template(files, *settings, keys);
+  if (const auto added = add_chat_template(files, *settings, keys); !added) return added.error();
   if (!files.tokenizer) {
     result.unsupported = "there is no tokenizer.json";
     return result;
@@ -420,6 +376,7 @@ Result<HfTokenizer> read_hf_tokenizer(const HfTokenizerFiles& files, const Json&
     return result;
   }
   const auto document = JsonDocument::parse(*files.tokenizer);
+  files.release_tokenizer();
   if (!document && document.error().code() == ErrorCode::unsupported) {
     result.unsupported = document.error().message();
     return result;
@@ -432,7 +389,7 @@ Result<HfTokenizer> read_hf_tokenizer(const HfTokenizerFiles& files, const Json&
   // there.
   whole.reserve(2 * files.tokenizer->size() + 32 * n_tokens);
   Tokens tokens(n_tokens);
-  auto reason = add_model(document->root(), tokens, result, whole);
+  auto reason = add_model(document->root(), tokens, files, result, whole);
   if (!reason) return reason.error().at("tokenizer.json");
   Frame frame;
   if (reason->empty()) {

@@ -7,10 +7,14 @@
 #include <string_view>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/json.h"
 #include "import/metadata_builder.h"
 
 namespace tsq::importer {
+
+// Of config.json and the like.
+inline constexpr JsonLimits kSettingsLimits = {.values = 1u << 18, .copied_bytes = 4u << 20};
 
 // The texts of the files; nothing where there is no such file.
 struct HfTokenizerFiles {
@@ -18,6 +22,7 @@ struct HfTokenizerFiles {
   std::optional<std::string_view> tokenizer_config;  // tokenizer_config.json
   std::optional<std::string_view> generation_config;
   std::optional<std::string_view> chat_template;  // chat_template.jinja
+  FunctionRef<void()> release_tokenizer;  // gives back the memory that reading it took so far
 };
 
 // What the keys cannot say.

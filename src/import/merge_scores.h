@@ -5,19 +5,18 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-namespace tsq::importer {
+#include "import/hf_merges.h"
 
-using TextPair = std::pair<std::string_view, std::string_view>;
+namespace tsq::importer {
 
 // SentencePiece merges any two neighbours whose text is a token, the one of the highest score
 // first; a tokenizer.json lists the pairs by rank. The two do the same where the pairs of a token
 // follow each other and none is left out. Then scores gains one a token, falling with the rank, and
 // the answer is empty; else it says why not. is_piece: of each token, whether merging can make it.
 std::string scores_from_merges(std::span<const std::string_view> tokens,
-                               const std::vector<bool>& is_piece, std::span<const TextPair> merges,
+                               const std::vector<bool>& is_piece, const HfMerges& merges,
                                std::vector<float>& scores);
 
 }  // namespace tsq::importer

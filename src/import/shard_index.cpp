@@ -15,7 +15,7 @@ bool stays_in_folder(std::string_view name) {
 }  // namespace
 
 Result<ShardIndex> parse_shard_index(std::string_view text) {
-  auto document = JsonDocument::parse(text);
+  auto document = JsonDocument::parse(text, {.values = 1u << 18});
   if (!document) return document.error();
   const auto map = document->root().find("weight_map");
   if (!map || map->kind() != JsonKind::object) {

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <charconv>
 #include <cinttypes>
 #include <cmath>
 
 #include "base/errorf.h"
 #include "base/hash.h"
+#include "import/index_table.h"
 #include "import/keys.h"
 #include "tokenizer/byte_alphabet.h"
 #include "tokenizer/sentencepiece.h"
@@ -192,24 +192,6 @@ void add_tokens(Checkpoint& checkpoint, const std::vector<std::string_view>& tex
   checkpoint.warnings.push_back(stringf(
       "%zu tokens are not written in the byte alphabet and are taken as plain text", outside));
 }
-
-// A hash table of indices: four bytes a slot, where a map of the standard library takes 48.
-class IndexTable {
- public:
-  explicit IndexTable(std::size_t n) : slots_(std::bit_ceil(2 * n + 1), kNoToken) {}
-
-  // The slot of the first index for which is_it() holds, else an empty one, which holds kNoToken.
-  template <class IsIt>
-  std::uint32_t& find(std::uint64_t hash, IsIt is_it) {
-    std::size_t i = hash;
-    while (slots_[i & (slots_.size() - 1)] != kNoToken && !is_it(slots_[i & (slots_.size() - 1)]))
-      ++i;
-    return slots_[i & (slots_.size() - 1)];
-  }
-
- private:
-  std::vector<std::uint32_t> slots_;
-};
 
 // The tokens by their text in the file. Where two have the same, one that merging can make wins.
 class IdsByText {
