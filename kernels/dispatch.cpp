@@ -20,6 +20,8 @@ constexpr Kernels kScalar{.isa = Isa::scalar,
                           .t2_gemm_f32 = scalar::t2_gemm_f32,
                           .t1_gemm_f32 = scalar::t1_gemm_f32,
                           .s34_gemm_f32 = scalar::s34_gemm_f32,
+                          .tile_columns = 0,
+                          .interleave = nullptr,
                           .t2_row = scalar::t2_row,
                           .t1_row = scalar::t1_row,
                           .s34_row = scalar::s34_row,
@@ -51,6 +53,8 @@ constexpr Kernels kAvx2 = [] {
   k.t2_gemm_f32 = avx2::t2_gemm_f32;
   k.t1_gemm_f32 = avx2::t1_gemm_f32;
   k.s34_gemm_f32 = avx2::s34_gemm_f32;
+  k.tile_columns = avx2::kTileColumns;
+  k.interleave = avx2::interleave;
   k.dense_gemm = avx2::dense_gemm;
   k.fwht = avx2::fwht;
   k.rotate = avx2::rotate;
@@ -69,6 +73,15 @@ constexpr Kernels kAvx2 = [] {
   return k;
 }();
 
+constexpr Kernels kAvxVnni = [] {
+  Kernels k = kAvx2;
+  k.isa = Isa::avxvnni;
+  k.t2_gemm = avxvnni::t2_gemm;
+  k.t1_gemm = avxvnni::t1_gemm;
+  k.s34_gemm = avxvnni::s34_gemm;
+  return k;
+}();
+
 constexpr Kernels kAvx512 = [] {
   Kernels k = kAvx2;
   k.isa = Isa::avx512;
@@ -78,6 +91,8 @@ constexpr Kernels kAvx512 = [] {
   k.t2_gemm_f32 = avx512::t2_gemm_f32;
   k.t1_gemm_f32 = avx512::t1_gemm_f32;
   k.s34_gemm_f32 = avx512::s34_gemm_f32;
+  k.tile_columns = avx512::kTileColumns;
+  k.interleave = avx512::interleave;
   k.dense_gemm = avx512::dense_gemm;
   k.fwht = avx512::fwht;
   k.rotate = avx512::rotate;
@@ -92,13 +107,14 @@ constexpr Kernels kAvx512 = [] {
   return k;
 }();
 
-constexpr std::array kBuilt{&kScalar, &kAvx2, &kAvx512};  // the levels of this build, lowest first
+// The levels of this build, lowest first.
+constexpr std::array kBuilt{&kScalar, &kAvx2, &kAvxVnni, &kAvx512};
 #else
 constexpr std::array kBuilt{&kScalar};
 #endif
 
 constexpr std::array kNames{std::string_view("scalar"), std::string_view("avx2"),
-                            std::string_view("avx512")};
+                            std::string_view("avxvnni"), std::string_view("avx512")};
 
 const Kernels* built(Isa isa) noexcept {
   for (const Kernels* k : kBuilt) {
@@ -127,6 +143,11 @@ CpuFeatures detect_cpu() noexcept {
   cpu.fma = fma;
   cpu.f16c = f16c;
   cpu.avx2 = bit(b, 5);
+  const bool has_subleaf = a >= 1;
+  const unsigned words[2] = {b, c};
+  if (has_subleaf && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0) cpu.avx_vnni = bit(a, 4);
+  b = words[0];
+  c = words[1];
   if ((xcr0 & 0xE0U) != 0xE0U) return cpu;  // mask registers and the upper halves
   cpu.avx512f = bit(b, 16);
   cpu.avx512dq = bit(b, 17);
@@ -145,6 +166,8 @@ bool supports(const CpuFeatures& cpu, Isa isa) noexcept {
       return true;
     case Isa::avx2:
       return avx2;
+    case Isa::avxvnni:
+      return avx2 && cpu.avx_vnni;
     case Isa::avx512:
       return avx2 && cpu.avx512f && cpu.avx512bw && cpu.avx512dq && cpu.avx512vl &&
              cpu.avx512_vnni && cpu.avx512_vbmi;

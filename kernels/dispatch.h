@@ -13,6 +13,7 @@ namespace tsq::kernels {
 // What this CPU and its operating system offer. Tests forge one.
 struct CpuFeatures {
   bool avx2 = false, fma = false, f16c = false;                                // level avx2
+  bool avx_vnni = false;                                                       // level avxvnni
   bool avx512f = false, avx512bw = false, avx512dq = false, avx512vl = false;  // level avx512 ...
   bool avx512_vnni = false, avx512_vbmi = false;  // ... needs these too
 };

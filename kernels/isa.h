@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/kernels.h"
+#include "kernels/x86/panel.h"
 
 namespace tsq::kernels {
 
@@ -30,6 +31,10 @@ ExpFn exp;
 }  // namespace scalar
 
 namespace avx2 {
+inline constexpr std::size_t kTileColumns = 6;  // as many as 16 registers hold
+InterleaveFn interleave;
+PanelFn<Q8Matrix> panel, panel_half_groups, panel_whole_rows;
+PanelFn<F32Matrix> panel_f32, panel_half_groups_f32;
 TernaryGemmFn t2_gemm, t1_gemm, s34_gemm;
 TernaryGemmF32Fn t2_gemm_f32, t1_gemm_f32, s34_gemm_f32;
 DenseGemmFn dense_gemm;
@@ -48,7 +53,16 @@ AttentionFn attention_f16, attention_f32;
 ExpFn exp;
 }  // namespace avx2
 
+namespace avxvnni {
+PanelFn<Q8Matrix> panel, panel_half_groups, panel_whole_rows;
+TernaryGemmFn t2_gemm, t1_gemm, s34_gemm;
+}  // namespace avxvnni
+
 namespace avx512 {
+inline constexpr std::size_t kTileColumns = 10;  // of 32 registers
+InterleaveFn interleave;
+PanelFn<Q8Matrix> panel, panel_half_groups, panel_whole_rows;
+PanelFn<F32Matrix> panel_f32, panel_half_groups_f32;
 TernaryGemmFn t2_gemm, t1_gemm, s34_gemm;
 TernaryGemmF32Fn t2_gemm_f32, t1_gemm_f32, s34_gemm_f32;
 DenseGemmFn dense_gemm;

@@ -46,6 +46,8 @@ struct Q8Matrix {
   std::size_t cols;                        // a multiple of kGroup
   const std::int32_t* half_sum = nullptr;  // of a group's first 64 q: for scales per half group
   const float* token_scale = nullptr;      // one a column: quantised per token; null: per group
+  // The same q as Kernels::interleave made it, or null: kernels that want it so make copies then.
+  const std::int8_t* tiles = nullptr;
 };
 
 // n columns of f32 activations; column c starts at data + c * stride. A kernel reads each column up
@@ -81,6 +83,12 @@ struct RowRange {
   std::size_t first;
   std::size_t last;
 };
+
+// Columns in the order that a level's ternary kernels read many of them in: each tile of
+// Kernels::tile_columns columns as [input / 4][column][4]; columns that fill no tile are left out.
+// to: n * cols bytes, of which tile t has those from t * tile_columns * cols on.
+using InterleaveFn = void(const std::int8_t* q, std::size_t n, std::size_t cols,
+                          std::int8_t* to) noexcept;
 
 // y = W x. Per group (or half group, where each has a scale) the dot is an exact int32; then per
 // output, groups ascending from 0: acc = fma(float(dot), float(w_scale) * x_scale, acc), starting
@@ -177,7 +185,7 @@ using AttentionFn = void(const AttentionHead& head) noexcept;
 using ExpFn = void(const float* x, std::size_t n, float* y) noexcept;
 
 // The CPU levels, lowest first.
-enum class Isa : std::uint8_t { scalar, avx2, avx512 };
+enum class Isa : std::uint8_t { scalar, avx2, avxvnni, avx512 };
 
 struct Kernels {
   Isa isa;
@@ -187,6 +195,8 @@ struct Kernels {
   TernaryGemmF32Fn* t2_gemm_f32;
   TernaryGemmF32Fn* t1_gemm_f32;
   TernaryGemmF32Fn* s34_gemm_f32;
+  std::size_t tile_columns;  // 0: the level reads columns as they are, and interleave is null
+  InterleaveFn* interleave;
   TernaryRowFn* t2_row;
   TernaryRowFn* t1_row;
   TernaryRowFn* s34_row;

@@ -9,6 +9,7 @@ CpuFeatures everything() {
   return {.avx2 = true,
           .fma = true,
           .f16c = true,
+          .avx_vnni = true,
           .avx512f = true,
           .avx512bw = true,
           .avx512dq = true,
@@ -21,7 +22,7 @@ CpuFeatures everything() {
 TEST(Dispatch, OffersEveryLevelOfTheCpu) {
   const auto isas = supported_isas();
   EXPECT_TRUE(std::is_sorted(isas.begin(), isas.end()));
-  for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
+  for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avxvnni, Isa::avx512}) {
     const bool here = supports(detect_cpu(), isa);
     EXPECT_EQ(std::find(isas.begin(), isas.end(), isa) != isas.end(), here) << isa_name(isa);
     ASSERT_EQ(table(isa) != nullptr, here) << isa_name(isa);
@@ -37,6 +38,9 @@ TEST(Dispatch, DetectsWhatTheCompilerDetects) {
   const CpuFeatures cpu = detect_cpu();
   EXPECT_EQ(cpu.avx2, __builtin_cpu_supports("avx2") != 0);
   EXPECT_EQ(cpu.fma, __builtin_cpu_supports("fma") != 0);
+#ifndef __clang__  // clang 14 does not know the name
+  EXPECT_EQ(cpu.avx_vnni, __builtin_cpu_supports("avxvnni") != 0);
+#endif
   EXPECT_EQ(cpu.avx512f, __builtin_cpu_supports("avx512f") != 0);
   EXPECT_EQ(cpu.avx512bw, __builtin_cpu_supports("avx512bw") != 0);
   EXPECT_EQ(cpu.avx512dq, __builtin_cpu_supports("avx512dq") != 0);
@@ -65,12 +69,14 @@ TEST(Dispatch, ALevelNeedsAllItsFeatures) {
   for (const auto feature : avx512) {
     CpuFeatures cpu = everything();
     cpu.*feature = false;
+    EXPECT_EQ(choose(cpu, nullptr).kernels->isa, Isa::avxvnni);
+    cpu.avx_vnni = false;
     EXPECT_EQ(choose(cpu, nullptr).kernels->isa, Isa::avx2);
   }
 }
 
 TEST(Dispatch, TheVariableOverrides) {
-  for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
+  for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avxvnni, Isa::avx512}) {
     const Choice choice = choose(everything(), std::string(isa_name(isa)).c_str());
     ASSERT_NE(choice.kernels, nullptr) << choice.error;
     EXPECT_EQ(choice.kernels->isa, isa);
@@ -90,7 +96,7 @@ TEST(Dispatch, RefusesWhatIsNotThere) {
 #endif
 
 TEST(Dispatch, NamesRoundTrip) {
-  for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
+  for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avxvnni, Isa::avx512}) {
     EXPECT_EQ(isa_from_name(isa_name(isa)), isa);
   }
   EXPECT_EQ(isa_from_name("sse2"), std::nullopt);

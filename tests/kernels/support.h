@@ -261,7 +261,7 @@ void expect_same_bits(const Guarded<T>& actual, const Guarded<T>& expected,
 // of them has no table.
 inline std::vector<Isa> vector_isas() {
   std::vector<Isa> isas;
-  for (const Isa isa : {Isa::avx2, Isa::avx512}) {
+  for (const Isa isa : {Isa::avx2, Isa::avxvnni, Isa::avx512}) {
     if (supports(detect_cpu(), isa)) isas.push_back(isa);
   }
   return isas;

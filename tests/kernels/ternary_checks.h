@@ -124,6 +124,14 @@ inline void compare_gemm(const Encoding& e, const Kernels& k, const TernaryMatri
   (table(Isa::scalar)->*e.gemm)(w, {0, w.rows}, x.view(), {expected.data(), w.rows});
   (k.*e.gemm)(w, {0, w.rows}, x.view(), {actual.data(), w.rows});
   expect_same_bits(actual, expected, what);
+  if (k.tile_columns == 0 || x.n < k.tile_columns) return;
+  Guarded<std::int8_t> tiles(x.n / k.tile_columns * k.tile_columns * x.cols);
+  k.interleave(x.q.data(), x.n, x.cols, tiles.data());
+  Q8Matrix interleaved = x.view();
+  interleaved.tiles = tiles.data();
+  actual = blank_outputs(x.n * w.rows);
+  (k.*e.gemm)(w, {0, w.rows}, interleaved, {actual.data(), w.rows});
+  expect_same_bits(actual, expected, what + ", interleaved");
 }
 
 inline void check_gemm_shapes(const Encoding& e, const Kernels& k) {

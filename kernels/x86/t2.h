@@ -1,0 +1,121 @@
+// t2 on the levels of x86: one row a 32-bit lane. A level's dot.h comes before.
+//
+// Layout: kernels/scalar/t2.cpp. One column: planes.h; several: tiles.h.
+// Order: one fma a group or half group, ascending, or one int32 a row.
+// Registers, of 16: sums 8, codes 4, masks 2, x 1, temporary 1; of 32: 16, 4, 4, 1, 1.
+#pragma once
+
+#include "kernels/x86/planes.h"
+#include "kernels/x86/ternary_gemm.h"
+
+namespace tsq::kernels {
+namespace {
+
+template <class P>
+struct T2 {
+  static constexpr bool kHalfGroups = true;
+  static constexpr int kFewColumns = 8;  // that gemv takes
+  static constexpr std::size_t kGroupBytes = t2_group_bytes(P::kLines);
+
+  static const std::uint8_t* row_block(const TernaryMatrix& w, std::size_t block) {
+    return reinterpret_cast<const std::uint8_t*>(w.body) +
+           block * t2_row_block_bytes(w.cols / kGroup, P::kLines);
+  }
+
+  static void decode(const TernaryMatrix& w, std::size_t block, std::size_t first,
+                     std::size_t groups, Panel& panel) {
+    const std::uint8_t* from = row_block(w, block) + first * kGroupBytes;
+    for (std::size_t g = 0; g < groups; ++g, from += kGroupBytes) {
+      prefetch_bytes<kGroupBytes>(from);
+      P::decode(w, block, from, panel.scales + g * P::kParts);
+      for (std::size_t c = 0; c < kT2Chunks; ++c) {
+        for (std::size_t at = 0; at < kPlane; at += kVectorBytes) {
+          Ints codes = load(from + P::kLineBytes + c * kPlane + at);
+          for (std::size_t p = 0; p < 4; ++p) {
+            store_aligned(panel.codes[g][4 * c + p] + at, bits_and(codes, set_bytes(3)));
+            codes = shift_right_shorts<2>(codes);
+          }
+        }
+      }
+    }
+  }
+
+  // Vectors [first, first + T) of the blocks' rows, counted on from block to block, times columns
+  // [column, column + N) of part `part` of group g.
+  template <int S, int N, int T, class Sums>
+  static void add_part(const std::uint8_t* const (&from)[S], std::size_t g, std::size_t part,
+                       int first, std::size_t column, const Q8Matrix& x, Sums& sums) {
+    constexpr std::size_t kChunks = kT2Chunks / P::kParts;
+    PlaneSums dots[N][T];
+    const std::int8_t* q[N];
+    const std::size_t x_group = column * (x.cols / kGroup) + g;  // of the first column
+    for (int c = 0; c < N; ++c) {
+      const std::size_t group = x_group + c * (x.cols / kGroup);
+      start_sums(-part_sum<P::kParts>(x, group, part), dots[c]);
+      q[c] = x.q + group * kGroup + part * (kGroup / P::kParts);
+    }
+    const std::uint8_t* at[T];
+    for (int t = 0; t < T; ++t) {
+      at[t] = from[(first + t) / kVectors] + P::kLineBytes + part * kChunks * kPlane +
+              static_cast<std::size_t>((first + t) % kVectors) * kVectorBytes;
+    }
+#pragma GCC unroll 1
+    for (std::size_t chunk = 0; chunk < kChunks; ++chunk) {
+      Ints codes[T];
+      for (int t = 0; t < T; ++t) {
+        if (column == 0 && t * kVectorBytes % 64 == 0) prefetch(at[t]);
+        codes[t] = load(at[t]);
+        at[t] += kPlane;
+      }
+      add_chunk(dots, codes, q);
+      for (int c = 0; c < N; ++c) q[c] += 16;
+    }
+    for (int t = 0; t < T; ++t) {
+      const int s = (first + t) / kVectors;
+      const std::uint8_t* line = from[s] + part * kScaleLine;
+      for (int c = 0; c < N; ++c) {
+        sums.join(static_cast<int>(column) + c, s, (first + t) % kVectors,
+                  Dot::total(dots[c][t].of), line,
+                  set_floats(x.scale[x_group + c * (x.cols / kGroup)]));
+      }
+    }
+  }
+
+  // Up to kColumns columns.
+  template <int S, int kColumns>
+  static void gemv(const TernaryMatrix& w, const std::size_t (&blocks)[S], const Q8Matrix& x,
+                   Outputs y) {
+    constexpr int kAlone = kVectors == 2 ? 2 * S : 4;  // vectors that pass together: one column
+    constexpr int kTwo = 2;                            // two columns
+    ColumnSums<P, S, kColumns> sums(w, blocks);
+    const std::uint8_t* from[S];
+    for (int s = 0; s < S; ++s) from[s] = row_block(w, blocks[s]);
+    for (std::size_t i = 0; i < w.cols / kGroup * P::kParts; ++i) {
+      const std::size_t g = i / P::kParts;
+      const std::size_t part = i % P::kParts;
+      std::size_t c = 0;
+      if constexpr (kColumns > 1) {
+        for (; c + 2 <= x.n; c += 2) {
+          for (int v = 0; v < S * kVectors; v += kTwo) {
+            add_part<S, 2, kTwo>(from, g, part, v, c, x, sums);
+          }
+        }
+      }
+      if (c < x.n) {
+        for (int v = 0; v < S * kVectors; v += kAlone) {
+          add_part<S, 1, kAlone>(from, g, part, v, c, x, sums);
+        }
+      }
+      if (P::kLines != 0) {
+        for (int s = 0; s < S; ++s) prefetch(from[s] + part * kScaleLine);
+      }
+      if (part + 1 == P::kParts) {
+        for (int s = 0; s < S; ++s) from[s] += kGroupBytes;
+      }
+    }
+    sums.store(w, blocks, x, y);
+  }
+};
+
+}  // namespace
+}  // namespace tsq::kernels

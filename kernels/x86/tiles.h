@@ -1,0 +1,203 @@
+// A panel times tiles of columns: N columns by two vectors of rows in registers. A level's dot.h
+// comes before.
+//
+// A tile reads its columns dword by dword, four inputs of each, from where Q8Matrix::tiles has them
+// so; columns without such a copy are copied here, once a panel.
+// Overflow: a 16-bit sum starts at most at 8128 from 0 and gets 32 pairs of at most 2 * 2 * 127 a
+// group: 24384 < 2^15.
+// Order: one fma a group or half group, ascending, or one int32 a row.
+// Registers for N = 6, of 16: sums 12, codes 2, x 1, product 1; for N = 10, of 32: 20, 2, 1.
+#pragma once
+
+#include "kernels/x86/scales.h"
+
+namespace tsq::kernels {
+namespace {
+
+constexpr int kTileVectors = 2;
+constexpr std::size_t kUnroll = 4;  // dwords
+
+// N columns of a panel's inputs.
+template <int N>
+struct TileColumns {
+  const std::int8_t* q;     // [input / 4][column][4]
+  const std::int8_t* next;  // the same of the next tile, or of this one
+  std::size_t column;       // the first one's
+  // What sums start from: minus the sum of a part's activations, as codes are weight + 1.
+  std::int32_t start[kPanelGroups * kMaxParts][N];
+  float scale[kPanelGroups][N];
+};
+
+template <int kParts, int N>
+void start_columns(const Q8Matrix& x, std::size_t first, std::size_t groups, TileColumns<N>& to) {
+  for (int c = 0; c < N; ++c) {
+    const std::size_t group = (to.column + c) * (x.cols / kGroup) + first;
+    for (std::size_t g = 0; g < groups; ++g) {
+      to.scale[g][c] = x.scale[group + g];
+      for (std::size_t part = 0; part < kParts; ++part) {
+        to.start[g * kParts + part][c] = Dot::start_bits(-part_sum<kParts>(x, group + g, part));
+      }
+    }
+  }
+}
+
+// N columns of n inputs each, `stride` apart, to [input / 4][column][4].
+template <int N>
+void interleave_columns(const std::int8_t* q, std::size_t stride, std::size_t n, std::int8_t* to) {
+  for (std::size_t i = 0; i < n; i += 4) {
+    for (int c = 0; c < N; ++c, to += 4) __builtin_memcpy(to, q + c * stride + i, 4);
+  }
+}
+
+// Two vectors of rows from `vector` on.
+template <int kParts, class Sum, int N>
+void tile(const Panel& panel, int vector, std::size_t first, std::size_t groups,
+          const TileColumns<N>& columns, const Q8Matrix& x, const BlockOutputs& y) {
+  const std::size_t column = columns.column;
+  typename Sum::Vector acc[N][kTileVectors];
+  for (int c = 0; c < N; ++c) {
+    for (int v = 0; v < kTileVectors; ++v) {
+      acc[c][v] = Sum::from_y(first == 0 ? zeros() : load_outputs(y, column + c, vector + v));
+    }
+  }
+  // The next tile's sums; its inputs follow while this one's are read.
+  for (int c = 0; c < N; ++c) fetch(place_of(y, min_size(column + N + c, x.n - 1), vector));
+  const std::uint8_t* codes = panel.codes[0][0] + vector * kVectorBytes;
+  const std::int8_t* q = columns.q;
+  const std::int8_t* next = columns.next;
+  for (std::size_t i = 0; i < groups * kParts; ++i) {
+    Ints sum[N][kTileVectors];
+    for (int c = 0; c < N; ++c) {
+      for (int v = 0; v < kTileVectors; ++v) sum[c][v] = set_ints(columns.start[i][c]);
+    }
+#pragma GCC unroll 1
+    for (std::size_t k = 0; k < kGroup / 4 / kParts; k += kUnroll) {
+      for (std::size_t line = 0; line < kUnroll * 4 * N; line += 64) fetch(next + line);
+      next += kUnroll * 4 * N;
+#pragma GCC unroll 4
+      for (std::size_t j = 0; j < kUnroll; ++j, codes += kPlane, q += 4 * N) {
+        const Ints low = load_aligned(codes);
+        const Ints high = load_aligned(codes + kVectorBytes);
+        for (int c = 0; c < N; ++c) {
+          const Ints xs = broadcast4(q + 4 * c);
+          sum[c][0] = Dot::add(sum[c][0], low, xs);
+          sum[c][1] = Dot::add(sum[c][1], high, xs);
+        }
+      }
+    }
+    for (int v = 0; v < kTileVectors; ++v) {
+      const Floats w_scale =
+          load_floats(panel.scales[i] + static_cast<std::size_t>(vector + v) * kWidth);
+      for (int c = 0; c < N; ++c) {
+        acc[c][v] = Sum::join(acc[c][v], Dot::total(sum[c][v]), w_scale,
+                              set_floats(columns.scale[i / kParts][c]));
+      }
+    }
+  }
+  const bool last = first + groups == x.cols / kGroup;
+  for (int v = 0; v < kTileVectors; ++v) {
+    const Floats w_scale =
+        load_floats(panel.scales[0] + static_cast<std::size_t>(vector + v) * kWidth);
+    for (int c = 0; c < N; ++c) {
+      store_outputs(y, column + c, vector + v,
+                    last ? Sum::total(acc[c][v], w_scale, x, column + c) : Sum::to_y(acc[c][v]));
+    }
+  }
+}
+
+// As many tiles of N columns as fit from `column` on; the column where they end.
+template <int kParts, class Sum, int N>
+std::size_t tiles(const Panel& panel, std::size_t first, std::size_t groups, const Q8Matrix& x,
+                  std::size_t column, const BlockOutputs& y) {
+  alignas(64) std::int8_t copy[kPanelGroups * kGroup * N];
+  const bool as_tiles = N == kTileColumns && x.tiles != nullptr;
+  for (; column + N <= x.n; column += N) {
+    TileColumns<N> columns;
+    columns.q = columns.next = copy;
+    columns.column = column;
+    if (as_tiles) {
+      columns.q = columns.next = x.tiles + column * x.cols + first * kGroup * N;
+      if (column + 2 * N <= x.n) columns.next += N * x.cols;
+    } else {
+      interleave_columns<N>(x.q + column * x.cols + first * kGroup, x.cols, groups * kGroup, copy);
+    }
+    start_columns<kParts, N>(x, first, groups, columns);
+    for (int v = 0; v < kVectors; v += kTileVectors) {
+      tile<kParts, Sum, N>(panel, v, first, groups, columns, x, y);
+    }
+  }
+  return column;
+}
+
+template <int kParts, class Sum>
+void multiply_panel(const Panel& panel, std::size_t first, std::size_t groups, const Q8Matrix& x,
+                    const BlockOutputs& y) {
+  std::size_t c = tiles<kParts, Sum, kTileColumns>(panel, first, groups, x, 0, y);
+  if constexpr (kTileColumns > 6) c = tiles<kParts, Sum, 6>(panel, first, groups, x, c, y);
+  c = tiles<kParts, Sum, 4>(panel, first, groups, x, c, y);
+  c = tiles<kParts, Sum, 3>(panel, first, groups, x, c, y);
+  c = tiles<kParts, Sum, 2>(panel, first, groups, x, c, y);
+  tiles<kParts, Sum, 1>(panel, first, groups, x, c, y);
+}
+
+// With f32 activations: one fma chain a row, the weight from its code by a table in a register.
+template <int kParts, int N>
+void tile(const Panel& panel, int vector, std::size_t first, std::size_t groups, const F32Matrix& x,
+          std::size_t column, const BlockOutputs& y) {
+  Floats acc[N][kTileVectors];
+  for (int c = 0; c < N; ++c) {
+    for (int v = 0; v < kTileVectors; ++v) {
+      acc[c][v] = first == 0 ? zeros() : load_outputs(y, column + c, vector + v);
+    }
+  }
+  const std::uint8_t* codes = panel.codes[0][0] + vector * kVectorBytes;
+  const float* in = x.data + column * x.stride + first * kGroup;
+  for (std::size_t i = 0; i < groups * kParts; ++i) {
+    Floats dot[N][kTileVectors];
+    for (int c = 0; c < N; ++c) dot[c][0] = dot[c][1] = zeros();
+    for (std::size_t k = 0; k < kGroup / 4 / kParts; ++k, codes += kPlane, in += 4) {
+      Ints left[kTileVectors] = {load_aligned(codes), load_aligned(codes + kVectorBytes)};
+      for (int j = 0; j < 4; ++j) {
+        const Floats weights[kTileVectors] = {weights_of(left[0]), weights_of(left[1])};
+        left[0] = next_byte(left[0]);
+        left[1] = next_byte(left[1]);
+        for (int c = 0; c < N; ++c) {
+          const Floats xs = set_floats(in[c * x.stride + j]);
+          for (int v = 0; v < kTileVectors; ++v) dot[c][v] = fma(weights[v], xs, dot[c][v]);
+        }
+      }
+    }
+    for (int v = 0; v < kTileVectors; ++v) {
+      const Floats scale =
+          load_floats(panel.scales[i] + static_cast<std::size_t>(vector + v) * kWidth);
+      for (int c = 0; c < N; ++c) acc[c][v] = fma(dot[c][v], scale, acc[c][v]);
+    }
+  }
+  for (int c = 0; c < N; ++c) {
+    for (int v = 0; v < kTileVectors; ++v) {
+      store_outputs(y, column + c, vector + v, acc[c][v]);
+    }
+  }
+}
+
+template <int kParts, int N>
+std::size_t tiles(const Panel& panel, std::size_t first, std::size_t groups, const F32Matrix& x,
+                  std::size_t column, const BlockOutputs& y) {
+  for (; column + N <= x.n; column += N) {
+    for (int v = 0; v < kVectors; v += kTileVectors) {
+      tile<kParts, N>(panel, v, first, groups, x, column, y);
+    }
+  }
+  return column;
+}
+
+template <int kParts>
+void multiply_panel(const Panel& panel, std::size_t first, std::size_t groups, const F32Matrix& x,
+                    const BlockOutputs& y) {
+  std::size_t c = tiles<kParts, 4>(panel, first, groups, x, 0, y);
+  c = tiles<kParts, 2>(panel, first, groups, x, c, y);
+  tiles<kParts, 1>(panel, first, groups, x, c, y);
+}
+
+}  // namespace
+}  // namespace tsq::kernels
