@@ -28,10 +28,15 @@ bool fits_f16(const importer::Tensor& tensor) {
 // Bytes of 32 weights.
 std::uint64_t block_bytes(Encoding encoding) { return format::dense_row_bytes(encoding, 0, 32); }
 
+// A few taps a channel, which no matrix product reads.
+bool is_convolution(const importer::Tensor& tensor) {
+  return tensor.name.ends_with(".ssm_conv1d.weight");
+}
+
 Choice choose_dense(const importer::Tensor& tensor, DenseEncoding dense) {
   const auto own = own_encoding(tensor.type);
   const Fate whole = own ? Fate::kept : Fate::widened;
-  if (tensor.n_dims == 1) return {Encoding::f32, whole};
+  if (tensor.n_dims == 1 || is_convolution(tensor)) return {Encoding::f32, whole};
   if (dense != DenseEncoding::keep && tensor.cols() % format::kDenseBlock == 0) {
     const Encoding narrow = dense == DenseEncoding::f16  ? Encoding::f16
                             : dense == DenseEncoding::q8 ? Encoding::q8
@@ -153,7 +158,8 @@ std::optional<Encoding> own_encoding(importer::SourceType type) {
 
 Choice choose(const importer::Tensor& tensor, TernaryEncoding ternary, DenseEncoding dense) {
   if (importer::is_ternary(tensor.type)) return choose_ternary(tensor, ternary, dense);
-  const TernaryValues values = find_ternary_values(tensor);
+  const TernaryValues values =
+      is_convolution(tensor) ? TernaryValues::none : find_ternary_values(tensor);
   if (values == TernaryValues::found) {
     return choose_codes(tensor, ternary, format::ScaleKind::per_group, Fate::recognised);
   }

@@ -42,8 +42,7 @@ void pack_ternary_as_q4(const importer::Tensor& tensor, std::uint64_t row, std::
 bool pack_dense_row(const importer::Tensor& tensor, std::uint64_t row,
                     const format::TensorRecord& record, std::span<std::byte> out) {
   if (own_encoding(tensor.type) == record.encoding) {
-    const auto data = importer::row_data(tensor, row);
-    std::memcpy(out.data(), data.data(), data.size());
+    importer::copy_row(tensor, row, out.data());
     return true;
   }
   if (importer::is_ternary(tensor.type) && record.encoding == format::Encoding::q4) {

@@ -15,9 +15,9 @@ using format::TensorRecord;
 
 constexpr std::size_t kMaxMetadataBytes = 8u << 20;  // a chat template has some thousands
 
-// Gated DeltaNet: GGUF stores its value heads in an order that tsq does not keep.
-bool reorders_heads(std::string_view architecture) {
-  return architecture == "qwen35" || architecture == "qwen35moe" || architecture == "qwen3next";
+// Gated DeltaNets whose value heads the importer does not put back into their order.
+bool has_tiled_heads(std::string_view architecture) {
+  return architecture == "qwen35moe" || architecture == "qwen3next";
 }
 
 // BitNet was trained with activations quantised per token; of all others that is not known.
@@ -92,10 +92,10 @@ Result<format::Header> make_header(const importer::Checkpoint& checkpoint) {
   if (checkpoint.header) return *checkpoint.header;
   const auto architecture = checkpoint.metadata.require_string("general.architecture");
   if (!architecture) return architecture.error();
-  if (reorders_heads(*architecture)) {
+  if (has_tiled_heads(*architecture)) {
     return errorf(ErrorCode::unsupported,
-                  "architecture '%s' (gated DeltaNet) is not supported yet: its value heads have "
-                  "to be put back into their natural order",
+                  "architecture '%s' (gated DeltaNet with experts) is not supported: its value "
+                  "heads have to be put back into their natural order, as tsq does for qwen35",
                   printable(*architecture).c_str());
   }
   const std::string prefix(*architecture);

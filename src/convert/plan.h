@@ -17,7 +17,7 @@ struct Plan {
 };
 
 // contents.tensors[i] is the record of checkpoint.tensors[i]. unsupported: an architecture whose
-// tensors have to be reordered, which tsq does not do yet; a vocabulary that the tokenizer section
+// tensors have to be reordered, which tsq does not do; a vocabulary that the tokenizer section
 // cannot hold (two tokens of the same bytes). damaged: keys that a model must have are missing or
 // contradict its tensors.
 Result<Plan> plan(const importer::Checkpoint& checkpoint, TernaryEncoding ternary,

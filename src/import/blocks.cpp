@@ -93,9 +93,21 @@ bool is_finite_f16(const std::byte* p) { return (load<std::uint16_t>(p) & 0x7c00
 
 // Where a row lies in the data.
 std::uint64_t stored_row(const Tensor& tensor, std::uint64_t row) {
-  if (tensor.head_rows == 0) return row;
+  if (tensor.head_rows == 0) return tensor.tiled_rows.stored(row);
   const std::uint64_t in_head = row % tensor.head_rows;
   return row - in_head + in_head / 2 + in_head % 2 * (tensor.head_rows / 2);
+}
+
+// From the order of the data to that of the columns; each value stands for so many of these.
+template <class T>
+void order_columns(const TiledHeads& heads, std::span<T> values, std::size_t columns) {
+  if (!heads) return;
+  const std::vector<T> stored(values.begin(), values.end());
+  const auto size = static_cast<std::size_t>(heads.size) / columns;
+  for (std::size_t i = 0; i < values.size(); i += size) {
+    const auto from = static_cast<std::size_t>(heads.stored(i * columns)) / columns;
+    std::ranges::copy(std::span(stored).subspan(from, size), values.data() + i);
+  }
 }
 
 // The values of a type whose block is one number.
@@ -153,6 +165,19 @@ std::span<const std::byte> row_data(const Tensor& tensor, std::uint64_t row) {
                              static_cast<std::size_t>(bytes));
 }
 
+void copy_row(const Tensor& tensor, std::uint64_t row, std::byte* out) {
+  const auto data = row_data(tensor, row);
+  std::ranges::copy(data, out);
+  if (!tensor.tiled_cols) return;
+  const BlockShape shape = block_shape(tensor.type);
+  const std::uint64_t size = tensor.tiled_cols.size;
+  const auto bytes = static_cast<std::size_t>(size / shape.weights * shape.bytes);
+  for (std::uint64_t col = 0; col < tensor.cols(); col += size, out += bytes) {
+    const auto from = static_cast<std::size_t>(tensor.tiled_cols.stored(col) / size) * bytes;
+    std::ranges::copy(data.subspan(from, bytes), out);
+  }
+}
+
 std::optional<float> row_scale(const Tensor& tensor, std::uint64_t row) {
   switch (tensor.type) {
     case SourceType::i2_s:
@@ -191,6 +216,10 @@ bool decode_ternary_row(const Tensor& tensor, std::uint64_t row, std::uint8_t* c
     for (std::size_t col = 0; col < cols; col += type.shape.weights, block += type.shape.bytes) {
       decode_ternary_block(tensor.type, block, codes + col, scales + col / type.scale_group);
     }
+  }
+  order_columns(tensor.tiled_cols, std::span(codes, cols), 1);
+  if (scale_kind(tensor) == format::ScaleKind::per_group) {
+    order_columns(tensor.tiled_cols, std::span(scales, scales_a_row(tensor)), type.scale_group);
   }
   std::uint8_t both_bits = 0;
   for (std::size_t i = 0; i < cols; ++i) {
@@ -234,6 +263,7 @@ void decode_row(const Tensor& tensor, std::uint64_t row, float* values) {
       decode_dense_block(tensor.type, block, last.data());
       std::copy_n(last.begin(), cols - col, values + col);
     }
+    order_columns(tensor.tiled_cols, std::span(values, cols), 1);
     return;
   }
   std::vector<std::uint8_t> codes(cols);

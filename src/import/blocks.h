@@ -30,8 +30,11 @@ bool can_hold_plus_2(SourceType type);
 // block with a scale a group.
 std::uint64_t row_bytes(SourceType type, std::uint64_t cols);
 std::uint32_t row_header_bytes(SourceType type);
-// Not of t2, t1 and s34; of packed_u8 the bytes that four rows share.
+// As it lies in the file. Not of t2, t1 and s34; of packed_u8 the bytes that four rows share.
 std::span<const std::byte> row_data(const Tensor& tensor, std::uint64_t row);
+
+// Of a dense type: the bytes of row_data, its blocks in the order of the columns.
+void copy_row(const Tensor& tensor, std::uint64_t row, std::byte* out);
 
 // The scale of a row whose blocks have none: of I2_S and packed_u8 the tensor's, of IQ1_BN and
 // IQ2_BN its own, of t2, t1 and s34 one of their side array.

@@ -58,6 +58,23 @@ struct AssumedLayouts {
   bool stq_consecutive = false;  // STQ1_0 as its first writers did
 };
 
+// The heads of a gated DeltaNet as GGUF has them: the first of every group, then the second of
+// every group. They are used group by group: head g * per_group + r lies in data as head r * groups
+// + g.
+struct TiledHeads {
+  std::uint64_t first = 0;                  // the row or column where they begin
+  std::uint64_t size = 0;                   // rows or columns of one
+  std::uint64_t groups = 0, per_group = 0;  // 0: there are none
+
+  explicit operator bool() const { return groups != 0; }
+  // Where row or column i lies in data.
+  std::uint64_t stored(std::uint64_t i) const {
+    if (groups == 0 || i < first) return i;
+    const std::uint64_t head = (i - first) / size;
+    return first + (head % per_group * groups + head / per_group) * size + (i - first) % size;
+  }
+};
+
 // Rows follow each other without gaps; each is a whole number of the type's blocks, in IQ1_BN and
 // IQ2_BN behind a scale. Those of a .tsq file are padded, and of its ternary types 32 rows share a
 // block. Of packed_u8, row r lies in the byte row r mod R, R = rows() / 4, in bits 2 (r div R) and
@@ -81,6 +98,8 @@ struct Tensor {
   // Not 0: the tensor's rows are heads of so many, in which row 2j + p lies in data as row
   // j + p * head_rows / 2: stored for rotary positions on halves, used for those on pairs.
   std::uint32_t head_rows = 0;
+  // Columns only of types whose blocks, or groups of a scale, are whole parts of a head.
+  TiledHeads tiled_rows, tiled_cols;
 
   std::uint64_t cols() const { return dims[0]; }
   std::uint64_t rows() const { return dims[1] * dims[2] * dims[3]; }

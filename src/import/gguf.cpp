@@ -11,6 +11,7 @@
 #include "import/gguf_part.h"
 #include "import/gguf_types.h"
 #include "import/rotation.h"
+#include "import/value_heads.h"
 #include "import/vocabulary.h"
 
 namespace tsq::importer {
@@ -125,6 +126,8 @@ Result<Checkpoint> join(std::vector<GgufPart> parts) {
   checkpoint.metadata = std::move(parts.front().metadata);
   warn_of_stq_layout(checkpoint);
   if (const auto rotation = read_rotation_contract(checkpoint); !rotation) return rotation.error();
+  if (const auto dropped = drop_nextn_layers(checkpoint); !dropped) return dropped.error();
+  if (const auto grouped = group_value_heads(checkpoint); !grouped) return grouped.error();
   if (const auto vocabulary = read_vocabulary(checkpoint); !vocabulary) return vocabulary.error();
   return checkpoint;
 }

@@ -107,8 +107,8 @@ GGUF_MODELS = [
      lambda g: g.tensor("codes").update(data=bytes(102) + b"\0\x7c" + bytes(32))),
     ("code 3", UNSUPPORTED, r"'codes': row 0 holds the code 3 \(\+2\)",
      lambda g: g.tensor("codes").update(data=b"\0\x38\x03" + bytes(133))),
-    ("gated DeltaNet", UNSUPPORTED, "architecture 'qwen35'.*not supported yet",
-     key("general.architecture", STRING, "qwen35")),
+    ("gated DeltaNet with experts", UNSUPPORTED, "architecture 'qwen35moe'.*not supported",
+     key("general.architecture", STRING, "qwen35moe")),
 ]
 
 
