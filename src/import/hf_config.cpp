@@ -1,6 +1,8 @@
 #include "import/hf_config.h"
 
 #include <algorithm>
+#include <array>
+#include <cinttypes>
 #include <cmath>
 #include <iterator>
 #include <numbers>
@@ -122,6 +124,8 @@ void refuse_foreign_settings(ObjectReader& config, const HfFamily& family) {
   for (const Setting& setting : kForeignSettings) {
     const auto value = config.find(setting.key);
     if (!value) continue;
+    const bool partial = std::string_view(setting.key) == "partial_rotary_factor";
+    if (partial && family.gated_delta_net) continue;
     const auto flag = value->as_bool();
     const auto number = flag ? std::optional<double>(*flag ? 1 : 0) : value->as_f64();
     if (number == setting.harmless) continue;
@@ -136,11 +140,15 @@ void refuse_foreign_settings(ObjectReader& config, const HfFamily& family) {
   if (window && config.flag_or("use_sliding_window", true)) {
     config.refuse("sliding_window", *window, "attention over the whole context only");
   }
-  if (const auto layers = config.find("layer_types")) {
+  const auto layers = config.find("layer_types");
+  if (layers && !family.gated_delta_net) {
     for (const auto& [key, type] : *layers) {
       if (type.as_string() == "full_attention") continue;
       config.refuse("layer_types", type, "'full_attention' only");
     }
+  }
+  if (const auto gate = config.find("attn_output_gate"); gate && gate->as_bool() != true) {
+    config.refuse("attn_output_gate", *gate, "gated attention in this architecture");
   }
   if (const auto compressed = config.find("compression_config")) {
     config.refuse("compression_config", *compressed, "no such compression");
@@ -206,6 +214,39 @@ void add_yarn(ObjectReader& rope, std::uint32_t context, const std::string& pref
   }
 }
 
+// How many values of a head turn.
+std::uint32_t rotary_dims(ObjectReader& config, std::optional<ObjectReader>& rope,
+                          const HfConfig& model) {
+  constexpr char kKey[] = "partial_rotary_factor";
+  const auto whole = static_cast<std::uint32_t>(model.head_dim);
+  if (!model.family->gated_delta_net) return whole;
+  ObjectReader& at = rope && rope->has(kKey) ? *rope : config;
+  const double dims = at.number_or(kKey, 0.25) * static_cast<double>(model.head_dim);
+  if (dims >= 2 && dims <= whole && std::fmod(dims, 2) == 0) {
+    return static_cast<std::uint32_t>(dims);
+  }
+  at.fail(errorf(ErrorCode::unsupported,
+                 "'%s' turns %g values of a head of %u, tsq has even numbers of them",
+                 at.name(kKey).c_str(), dims, whole));
+  return whole;
+}
+
+// The frequencies of time, height and width of an image; of text all are the position.
+void add_sections(ObjectReader& rope, const std::string& prefix, MetadataBuilder& keys) {
+  const auto sections = rope.find("mrope_section");
+  if (!sections) return;
+  std::array<std::int32_t, 4> sizes = {};
+  bool sound = sections->kind() == JsonKind::array && sections->size() == 3;
+  std::size_t n = 0;
+  for (const auto& [key, value] : *sections) {
+    const auto size = value.as_u64();
+    sound = sound && size && *size <= 1024;
+    if (sound) sizes[n++] = static_cast<std::int32_t>(*size);
+  }
+  if (!sound) return rope.wrong("mrope_section", *sections, "three sizes");
+  keys.add_i32s(prefix + "dimension_sections", sizes);
+}
+
 void read_rope(ObjectReader& config, std::uint32_t context, HfConfig& model,
                MetadataBuilder& keys) {
   const std::string prefix = std::string(model.family->architecture) + ".rope.";
@@ -214,7 +255,7 @@ void read_rope(ObjectReader& config, std::uint32_t context, HfConfig& model,
   const bool has_theta = rope && rope->has("rope_theta");
   const double theta =
       has_theta ? rope->number("rope_theta") : config.number_or("rope_theta", 10000);
-  keys.add(prefix + "dimension_count", static_cast<std::uint32_t>(model.head_dim));
+  keys.add(prefix + "dimension_count", rotary_dims(config, rope, model));
   keys.add(prefix + "freq_base", static_cast<float>(theta));
   if (!rope) rope = config.inner("rope_scaling");
   if (!rope) return;
@@ -231,13 +272,16 @@ void read_rope(ObjectReader& config, std::uint32_t context, HfConfig& model,
                                                "high_freq_factor",
                                                "attention_factor",
                                                "partial_rotary_factor"};
+  const bool of_images = model.family->gated_delta_net;
+  if (of_images) add_sections(*rope, prefix, keys);
   for (const auto& [key, value] : rope->object()) {
     if (value.kind() == JsonKind::null || std::ranges::find(kKeys, key) != std::end(kKeys)) {
       continue;
     }
+    if (of_images && (key == "mrope_section" || key == "mrope_interleaved")) continue;
     rope->refuse(key, value, "no such setting of rotary positions");
   }
-  if (rope->number_or("partial_rotary_factor", 1) != 1) {
+  if (!of_images && rope->number_or("partial_rotary_factor", 1) != 1) {
     rope->refuse("partial_rotary_factor", *rope->find("partial_rotary_factor"), "whole heads");
   }
   const std::string type = rope->text_or("rope_type", rope->text_or("type", "default").c_str());
@@ -255,6 +299,60 @@ void read_rope(ObjectReader& config, std::uint32_t context, HfConfig& model,
                       rope->name("rope_type").c_str(), printable(type).c_str(),
                       model.family->rope_freqs ? " and llama3" : ""));
   }
+}
+
+// Which layers have attention: every n-th, or a flag for each that has none.
+void add_layer_types(ObjectReader& config, const HfConfig& model, MetadataBuilder& keys) {
+  const std::string prefix = std::string(model.family->architecture) + ".";
+  const auto types = config.find("layer_types");
+  if (!types) {
+    keys.add(prefix + "full_attention_interval", config.size_or("full_attention_interval", 4));
+    return;
+  }
+  if (types->kind() != JsonKind::array || types->size() != model.n_layers) {
+    return config.wrong("layer_types", *types, "a type for each of num_hidden_layers");
+  }
+  std::vector<bool> recurrent;
+  for (const auto& [key, type] : *types) {
+    const auto name = type.as_string();
+    if (name != "linear_attention" && name != "full_attention") {
+      return config.refuse("layer_types", type, "'linear_attention' and 'full_attention'");
+    }
+    recurrent.push_back(name == "linear_attention");
+  }
+  const auto first = std::ranges::find(recurrent, false);
+  const auto interval = static_cast<std::size_t>(first - recurrent.begin()) + 1;
+  bool regular = first != recurrent.end();
+  for (std::size_t i = 0; i < recurrent.size(); ++i) {
+    regular = regular && recurrent[i] == ((i + 1) % interval != 0);
+  }
+  if (regular) {
+    keys.add(prefix + "full_attention_interval", static_cast<std::uint32_t>(interval));
+  } else {
+    keys.add_bools(prefix + "attention.recurrent_layers", recurrent);
+  }
+}
+
+// The sizes of gated DeltaNet layers under GGUF's names for a state space model.
+void add_delta_net(ObjectReader& config, MetadataBuilder& keys) {
+  const std::uint32_t k_heads = config.size_or("linear_num_key_heads", 16);
+  const std::uint32_t v_heads = config.size_or("linear_num_value_heads", 32);
+  const std::uint64_t inner =
+      static_cast<std::uint64_t>(v_heads) * config.size_or("linear_value_head_dim", 128);
+  if (v_heads % k_heads != 0) {
+    config.fail(errorf(ErrorCode::damaged,
+                       "'%s' is %u, expected a multiple of 'linear_num_key_heads', %u",
+                       config.name("linear_num_value_heads").c_str(), v_heads, k_heads));
+  }
+  if (inner > kMax) {
+    config.fail(errorf(ErrorCode::damaged,
+                       "value heads of %" PRIu64 " values in all, expected 1 to 2^32 - 1", inner));
+  }
+  keys.add("qwen35.ssm.conv_kernel", config.size_or("linear_conv_kernel_dim", 4));
+  keys.add("qwen35.ssm.state_size", config.size_or("linear_key_head_dim", 128));
+  keys.add("qwen35.ssm.group_count", k_heads);
+  keys.add("qwen35.ssm.time_step_rank", v_heads);
+  keys.add("qwen35.ssm.inner_size", static_cast<std::uint32_t>(inner));
 }
 
 // The row of the table for model_type, which has to be the model for text.
@@ -282,6 +380,13 @@ Result<const HfFamily*> read_family(const Json& config) {
 
 }  // namespace
 
+Json text_config(const Json& config) {
+  const auto type = config.find("model_type");
+  const HfFamily* const family = type ? find_family(type->as_string().value_or("")) : nullptr;
+  const auto text = family && family->in_text_config ? config.find("text_config") : std::nullopt;
+  return text.value_or(config);
+}
+
 Result<HfConfig> read_hf_config(const Json& json, MetadataBuilder& keys) {
   if (json.kind() != JsonKind::object) {
     return errorf(ErrorCode::damaged, "holds %s, expected an object", json_kind_name(json.kind()));
@@ -289,12 +394,17 @@ Result<HfConfig> read_hf_config(const Json& json, MetadataBuilder& keys) {
   const auto family = read_family(json);
   if (!family) return family.error();
   std::optional<Error> error;
-  ObjectReader config(json, "", &error);
+  ObjectReader whole(json, "", &error);
+  const auto text = (*family)->in_text_config ? whole.inner("text_config") : whole;
+  if (error) return *error;
+  if (!text) return errorf(ErrorCode::damaged, "'text_config' is missing, the model needs it");
+  ObjectReader config = *text;
   HfConfig model;
   model.family = *family;
   refuse_foreign_settings(config, **family);
-  model.packed = read_quantisation(config);
-  model.tied_head = config.flag_or("tie_word_embeddings", false);
+  model.packed = read_quantisation(whole);
+  model.tied_head =
+      whole.flag_or("tie_word_embeddings", config.flag_or("tie_word_embeddings", false));
 
   const std::uint32_t hidden = config.size("hidden_size");
   const std::uint32_t context = config.size("max_position_embeddings");
@@ -303,7 +413,8 @@ Result<HfConfig> read_hf_config(const Json& json, MetadataBuilder& keys) {
   model.n_kv_heads = model.family->kv_heads_default
                          ? config.size_or("num_key_value_heads", model.n_heads)
                          : config.size("num_key_value_heads");
-  model.head_dim = config.size_or("head_dim", hidden / model.n_heads);
+  const bool hybrid = model.family->gated_delta_net;
+  model.head_dim = config.size_or("head_dim", hybrid ? 256 : hidden / model.n_heads);
   if (!error && (model.head_dim == 0 || model.head_dim % 2 != 0 || model.head_dim > 1024)) {
     config.fail(errorf(ErrorCode::unsupported, "heads of %u values, tsq has even ones up to 1024",
                        static_cast<unsigned>(model.head_dim)));
@@ -322,6 +433,10 @@ Result<HfConfig> read_hf_config(const Json& json, MetadataBuilder& keys) {
   keys.add(prefix + "attention.layer_norm_rms_epsilon",
            static_cast<float>(config.number("rms_norm_eps")));
   if (!error) read_rope(config, context, model, keys);
+  if (hybrid && !error) {
+    add_layer_types(config, model, keys);
+    add_delta_net(config, keys);
+  }
   if (error) return *error;
   return model;
 }

@@ -21,6 +21,9 @@ struct HfConfig {
   std::vector<float> rope_divisors;  // one a frequency, or none: rope_freqs.weight
 };
 
+// The object that describes the model for text: text_config of a model of images, else all of it.
+Json text_config(const Json& config);
+
 // Adds the keys that GGUF has for what config.json says. unsupported: another architecture, or a
 // setting that its graph does not have, by name; damaged: a value that is missing or cannot be.
 Result<HfConfig> read_hf_config(const Json& config, MetadataBuilder& keys);

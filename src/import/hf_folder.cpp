@@ -70,7 +70,7 @@ Result<void> add_tokenizer(const HfFiles& files, const Json& config, MetadataBui
   const HfTokenizerFiles texts = {as_text(files.tokenizer), as_text(files.tokenizer_config),
                                   as_text(files.generation_config), as_text(files.chat_template),
                                   files.release_tokenizer};
-  auto tokenizer = read_hf_tokenizer(texts, config, embedding->rows(), keys);
+  auto tokenizer = read_hf_tokenizer(texts, text_config(config), embedding->rows(), keys);
   if (!tokenizer) return tokenizer.error();
   files.release_tokenizer();
   if (const auto finished = keys.finish(checkpoint); !finished) return finished;

@@ -29,8 +29,9 @@ struct HfFiles {
 // The tensors under GGUF's names, the metadata under GGUF's keys. Rows of q and k are reordered
 // where GGUF has them so; Llama 3's frequencies become rope_freqs.weight; a tied head is left out.
 // BitNet's weight_scale becomes Tensor::scale, the reciprocal (rounded to f32) where the product is
-// divided by it. Whatever the bytes, the answer is a checkpoint whose every span is readable, or an
-// Error that names the file.
+// divided by it. Of Qwen 3.5 the vision tower and the layers of multi-token prediction are left
+// out, with a warning. Whatever the bytes, the answer is a checkpoint whose every span is readable,
+// or an Error that names the file.
 Result<Checkpoint> parse_hf(const HfFiles& files);
 
 Result<OpenedCheckpoint> open_hf_folder(const std::filesystem::path& folder);

@@ -42,6 +42,29 @@ constexpr HfName kBitNet[] = {
     {"mlp.down_proj.weight", "ffn_down.weight"},
 };
 
+constexpr HfName kQwen35[] = {
+    {"input_layernorm.weight", "attn_norm.weight"},
+    {"self_attn.q_proj.weight", "attn_q.weight"},
+    {"self_attn.k_proj.weight", "attn_k.weight"},
+    {"self_attn.v_proj.weight", "attn_v.weight"},
+    {"self_attn.o_proj.weight", "attn_output.weight"},
+    {"self_attn.q_norm.weight", "attn_q_norm.weight"},
+    {"self_attn.k_norm.weight", "attn_k_norm.weight"},
+    {"linear_attn.in_proj_qkv.weight", "attn_qkv.weight"},
+    {"linear_attn.in_proj_z.weight", "attn_gate.weight"},
+    {"linear_attn.in_proj_a.weight", "ssm_alpha.weight"},
+    {"linear_attn.in_proj_b.weight", "ssm_beta.weight"},
+    {"linear_attn.conv1d.weight", "ssm_conv1d.weight"},
+    {"linear_attn.A_log", "ssm_a"},
+    {"linear_attn.dt_bias", "ssm_dt.bias"},
+    {"linear_attn.norm.weight", "ssm_norm.weight"},
+    {"linear_attn.out_proj.weight", "ssm_out.weight"},
+    {"post_attention_layernorm.weight", "post_attention_norm.weight"},
+    {"mlp.gate_proj.weight", "ffn_gate.weight"},
+    {"mlp.up_proj.weight", "ffn_up.weight"},
+    {"mlp.down_proj.weight", "ffn_down.weight"},
+};
+
 constexpr HfFamily kFamilies[] = {
     {.model_type = "llama",
      .class_name = "LlamaForCausalLM",
@@ -63,6 +86,19 @@ constexpr HfFamily kFamilies[] = {
      .architecture = "qwen3",
      .activation = "silu",
      .in_layer = kQwen3},
+    {.model_type = "qwen3_5",
+     .class_name = "Qwen3_5ForConditionalGeneration",
+     .architecture = "qwen35",
+     .activation = "silu",
+     .in_text_config = true,
+     .gated_delta_net = true,
+     .in_layer = kQwen35},
+    {.model_type = "qwen3_5_text",
+     .class_name = "Qwen3_5ForCausalLM",
+     .architecture = "qwen35",
+     .activation = "silu",
+     .gated_delta_net = true,
+     .in_layer = kQwen35},
     {.model_type = "bitnet",
      .class_name = "BitNetForCausalLM",
      .architecture = "bitnet-b1.58",
@@ -95,6 +131,13 @@ std::string family_names() {
 
 std::optional<std::string> gguf_name(const HfFamily& family, std::uint64_t n_layers,
                                      std::string_view name) {
+  // The text half of a model of images.
+  std::string text;
+  constexpr std::string_view kText = "model.language_model.";
+  if (family.gated_delta_net && name.starts_with(kText)) {
+    text = "model." + std::string(name.substr(kText.size()));
+    name = text;
+  }
   if (const auto outer = find_name(kOuter, name)) return std::string(*outer);
   constexpr std::string_view kLayers = "model.layers.";
   if (!name.starts_with(kLayers)) return std::nullopt;

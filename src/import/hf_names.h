@@ -23,6 +23,8 @@ struct HfFamily {
   bool pairs = false;
   bool rope_freqs = false;           // takes Llama 3's divisors of frequencies
   bool kv_heads_default = false;     // num_key_value_heads may be absent: one for each head
+  bool in_text_config = false;       // config.json describes a model of images too
+  bool gated_delta_net = false;      // Qwen 3.5: norms of 1 + w, layers of two kinds
   std::span<const HfName> in_layer;  // names behind model.layers.N. and blk.N.
 };
 

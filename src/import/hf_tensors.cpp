@@ -30,12 +30,18 @@ std::string shown(const SafeTensor& tensor) { return printable(tensor.name); }
 // Buffers that older versions of transformers saved.
 bool is_computed(std::string_view name) { return name.ends_with(".rotary_emb.inv_freq"); }
 
+// The tensors of Qwen 3.5 that are not of its model for text.
+struct LeftOut {
+  const char *prefix, *what, *why;
+  std::size_t count = 0;
+};
+
 class Tensors {
  public:
   Tensors(const HfConfig& model, Checkpoint& checkpoint) : model_(model), checkpoint_(checkpoint) {}
 
   Result<void> add(const SafeTensor& source) {
-    if (is_computed(source.name)) return {};
+    if (is_computed(source.name) || leave_out(source.name)) return {};
     const bool is_scale = source.name.ends_with(".weight_scale");
     std::string_view plain = source.name;
     if (is_scale) plain.remove_suffix(kScale.size());
@@ -63,11 +69,26 @@ class Tensors {
     if (const auto scaled = set_scales(); !scaled) return scaled;
     if (const auto head = check_head(); !head) return head;
     add_rope_divisors();
+    for (const LeftOut& part : left_out_) {
+      if (part.count == 0) continue;
+      checkpoint_.warnings.push_back(
+          stringf("%zu tensors of %s are left out: tsq %s", part.count, part.what, part.why));
+    }
     checkpoint_.owned.push_back(names_);
     return {};
   }
 
  private:
+  bool leave_out(std::string_view name) {
+    if (!model_.family->gated_delta_net) return false;
+    for (LeftOut& part : left_out_) {
+      if (!name.starts_with(part.prefix)) continue;
+      ++part.count;
+      return true;
+    }
+    return false;
+  }
+
   Result<void> add_weight(const SafeTensor& source, std::string name) {
     Tensor tensor;
     const bool packed = source.dtype == "U8" && model_.packed != PackedScale::none;
@@ -84,6 +105,7 @@ class Tensors {
     if (packed) tensor.activation_quant = format::ActivationQuant::per_token;
     if (const auto shaped = set_shape(source, tensor); !shaped) return shaped;
     tensor.data = source.data;
+    if (model_.family->gated_delta_net) set_values(name, tensor);
     if (const auto ordered = set_row_order(source, name, tensor); !ordered) return ordered;
     if (model_.tied_head && name == "output.weight") return {};
     tensor.name = names_->emplace_back(std::move(name));
@@ -92,7 +114,9 @@ class Tensors {
   }
 
   Result<void> set_shape(const SafeTensor& source, Tensor& tensor) const {
-    if (source.n_dims != 1 && source.n_dims != 2) {
+    // A convolution of one channel each: [channels, 1, taps].
+    const bool taps = model_.family->gated_delta_net && source.n_dims == 3 && source.shape[1] == 1;
+    if (source.n_dims != 1 && source.n_dims != 2 && !taps) {
       return errorf(ErrorCode::damaged, "tensor '%s' has %u dims, expected a vector or a matrix",
                     shown(source).c_str(), source.n_dims);
     }
@@ -103,6 +127,10 @@ class Tensors {
     tensor.n_dims = source.n_dims;
     for (std::uint32_t i = 0; i < source.n_dims; ++i) {
       tensor.dims[i] = source.shape[source.n_dims - 1 - i];
+    }
+    if (taps) {
+      tensor.n_dims = 2;
+      tensor.dims = {source.shape[2], source.shape[0], 1, 1};
     }
     if (tensor.type != SourceType::packed_u8) return {};
     const std::uint32_t group = scale_group(tensor);
@@ -115,6 +143,31 @@ class Tensors {
     }
     tensor.dims[1] *= 4;  // its bytes are in memory, so this does not wrap
     return {};
+  }
+
+  // What Qwen 3.5 makes of a stored value first: norms multiply by 1 + w, decay is -exp(A_log). The
+  // taps of a convolution are turned: a row holds one of every channel.
+  void set_values(std::string_view name, Tensor& tensor) {
+    const bool vector = tensor.n_dims == 1;
+    const bool taps = !vector && name.ends_with(".ssm_conv1d.weight");
+    const bool decay = vector && name.ends_with(".ssm_a");
+    const bool norm =
+        vector && name.ends_with("norm.weight") && !name.ends_with(".ssm_norm.weight");
+    if (!norm && !taps && !decay) return;
+    const auto rows = static_cast<std::size_t>(tensor.rows());
+    const auto cols = static_cast<std::size_t>(tensor.cols());
+    std::vector<float> row(cols), values(rows * cols);
+    for (std::size_t r = 0; r < rows; ++r) {
+      decode_row(tensor, r, row.data());
+      for (std::size_t c = 0; c < cols; ++c) {
+        values[c * rows + r] = norm ? 1 + row[c] : decay ? -std::exp(row[c]) : row[c];
+      }
+    }
+    if (taps) std::swap(tensor.dims[0], tensor.dims[1]);
+    const auto owned = std::make_shared<const std::vector<float>>(std::move(values));
+    tensor.type = SourceType::f32;
+    tensor.data = std::as_bytes(std::span(*owned));
+    checkpoint_.owned.push_back(owned);
   }
 
   Result<void> set_row_order(const SafeTensor& source, std::string_view name,
@@ -212,6 +265,8 @@ class Tensors {
   Checkpoint& checkpoint_;
   std::shared_ptr<std::deque<std::string>> names_ = std::make_shared<std::deque<std::string>>();
   std::map<std::string, SafeTensor, std::less<>> weights_, scales_;  // by name in GGUF
+  LeftOut left_out_[2] = {{"model.visual.", "the vision tower", "reads text"},
+                          {"mtp.", "multi-token prediction", "predicts one token at a time"}};
 };
 
 }  // namespace

@@ -45,6 +45,10 @@ class MetadataBuilder {
     start_array(key, ValueType::i32, numbers.size());
     entries_.write_bytes(std::as_bytes(numbers));
   }
+  void add_bools(std::string_view key, const std::vector<bool>& flags) {
+    start_array(key, ValueType::boolean, flags.size());
+    for (const bool flag : flags) entries_.write(static_cast<std::uint8_t>(flag));
+  }
   void add_f32s(std::string_view key, std::span<const float> numbers) {
     start_array(key, ValueType::f32, numbers.size());
     entries_.write_bytes(std::as_bytes(numbers));
