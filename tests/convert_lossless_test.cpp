@@ -155,7 +155,9 @@ INSTANTIATE_TEST_SUITE_P(
                     std::pair{"llama_rot128.ptq1_0.gguf", "llama_rot128.pq2_0.gguf"},
                     std::pair{"qwen3_rot128_wide.ptq1_0.gguf", "qwen3_rot128_wide.pq2_0.gguf"},
                     std::pair{"qwen3_rot1024.ptq1_0.gguf", "qwen3_rot1024.pq2_0.gguf"},
-                    std::pair{"llama_tq.tq1_0.gguf", "llama_tq.tq2_0.gguf"}));
+                    std::pair{"llama_tq.tq1_0.gguf", "llama_tq.tq2_0.gguf"},
+                    std::pair{"../qwen35/qwen35_rot128.ptq1_0.gguf",
+                              "../qwen35/qwen35_rot128.pq2_0.gguf"}));
 
 // The probes are the weights before rotation: numpy's un-rotated twin has them as they are.
 TEST_F(ConvertTest, RotationProbesAreTheUnrotatedWeights) {

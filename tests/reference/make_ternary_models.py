@@ -66,7 +66,7 @@ def scales_of(kind, scales):
     return scale
 
 
-def prism_keys(block, mode, signs, rotated):
+def prism_keys(block, mode, signs, rotated, grouped=False):
     keys = {"version": 1, "block_size": block, "transform": "normalized-sylvester-walsh-hadamard",
             "axis": "input-last-dimension", "sign_mode": mode}
     if mode == "explicit":
@@ -74,7 +74,7 @@ def prism_keys(block, mode, signs, rotated):
         keys["sign_values"] = [int(s) for values in signs.values() for s in values]
     keys["weight_names"] = [name for name in rotated if name != "token_embd.weight"]
     keys["inverse_weight_names"] = ["token_embd.weight"]
-    keys["gdn_v_grouped"] = False
+    keys["gdn_v_grouped"] = grouped
     return [("prism.hadamard." + k, v) for k, v in keys.items()]
 
 
@@ -123,4 +123,5 @@ def main(folder, names):
             check_file(path, *goldens)
 
 
-main(Path(sys.argv[1]), sys.argv[2:])
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])

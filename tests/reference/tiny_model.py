@@ -39,6 +39,7 @@ class Spec:
     pre: str
     seed: int
     rope_scaling: dict | None = None  # transformers' parameters: llama3, yarn, linear
+    rope_dims: int | None = None  # of a head; None: all
 
     def matrices(self):
         """(name, rows, cols, spread) of each matrix; the spreads make peaked attention and logits."""
@@ -137,7 +138,7 @@ def write_gguf(path, spec, tensors, keys=()):
     writer.add_key_length(spec.head_dim)
     writer.add_value_length(spec.head_dim)
     writer.add_layer_norm_rms_eps(EPS)
-    writer.add_rope_dimension_count(spec.head_dim)
+    writer.add_rope_dimension_count(spec.rope_dims or spec.head_dim)
     writer.add_rope_freq_base(spec.theta)
     scaling = spec.rope_scaling or {}
     if scaling.get("rope_type") in ("yarn", "linear"):  # llama3's is a tensor, rope_freqs.weight
@@ -203,10 +204,10 @@ def small_vocabulary():
     return tokens, merges, types
 
 
-def write_goldens(folder, spec, values):
+def write_goldens(folder, spec, values, make_model=hf_model):
     """NAME.json and NAME.logits.f32: transformers' logits, computed in float64 but for its RMS norms,
     softmax and RoPE angles, which it always computes in float32. Returns the prompts and logits."""
-    model = hf_model(spec, values)
+    model = make_model(spec, values)
     rng = np.random.default_rng(spec.seed + 1000)
     prompts, rows, row = [], [], 0
     for length, positions in PROMPTS:
@@ -228,10 +229,10 @@ def write_goldens(folder, spec, values):
     return prompts, rows
 
 
-def check_file(path, prompts, rows):
+def check_file(path, prompts, rows, graph=Model):
     """The file, read back and run by numpy in its own basis, must give the golden logits."""
     file = Gguf(path)
-    model = Model(file.metadata, stored_values(path, file))
+    model = graph(file.metadata, stored_values(path, file))
     worst = 0.0
     for prompt in prompts:
         want = rows[prompt["row"]:][:len(prompt["positions"])]
