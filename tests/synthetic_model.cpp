@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -25,6 +26,8 @@ using format::TensorRecord;
 // Rounding normally distributed weights to -1, 0, 1 times their mean magnitude (BitNet's and
 // TriLM's rule) makes 31 % of them 0.
 constexpr double kAbsmeanZeros = 0.31;
+// Ternary-Bonsai 2 27B's, as its readers report it.
+constexpr double kBonsai2Zeros = 0.328;
 
 constexpr SyntheticShape kShapes[] = {
     {.name = "bonsai-8b",
@@ -61,6 +64,42 @@ constexpr SyntheticShape kShapes[] = {
      .ternary_embedding = false,
      .rotation = 0,
      .zero_rate = kAbsmeanZeros},
+    {.name = "bonsai2-27b",
+     .architecture = "qwen35",
+     .layers = 64,
+     .hidden = 5120,
+     .ffn = 17408,
+     .heads = 24,
+     .kv_heads = 4,
+     .head_dim = 256,
+     .vocab = 248320,
+     .context = 262144,
+     .rope_base = 1e7f,
+     .rms_epsilon = 1e-6f,
+     .head_norms = true,
+     .tied_head = false,
+     .ternary_embedding = true,
+     .rotation = 1024,
+     .zero_rate = kBonsai2Zeros,
+     .delta_net = {.interval = 4, .k_heads = 16, .v_heads = 48, .head_dim = 128, .rope_dims = 64}},
+    {.name = "bonsai2-tiny",
+     .architecture = "qwen35",
+     .layers = 4,
+     .hidden = 256,
+     .ffn = 640,
+     .heads = 6,
+     .kv_heads = 2,
+     .head_dim = 64,
+     .vocab = 2048,
+     .context = 4096,
+     .rope_base = 1e7f,
+     .rms_epsilon = 1e-6f,
+     .head_norms = true,
+     .tied_head = false,
+     .ternary_embedding = true,
+     .rotation = 128,
+     .zero_rate = kBonsai2Zeros,
+     .delta_net = {.interval = 4, .k_heads = 2, .v_heads = 6, .head_dim = 64, .rope_dims = 16}},
 };
 
 // SplitMix64.
@@ -138,16 +177,31 @@ class Filler {
     }
   }
 
-  // Vectors are norms: ones. Embeddings are uniform, with the deviation 0.02.
+  // The f32 values: norms are ones, a state fades over some hundreds of tokens, and a convolution
+  // keeps the size of what it takes.
+  static float value_of(const TensorRecord& tensor, Random& random) {
+    if (tensor.name.ends_with(".ssm_a")) return -0.05f - 0.95f * random.uniform();
+    if (tensor.name.ends_with(".ssm_dt.bias")) return -4 * random.uniform() - 1;
+    if (tensor.name.ends_with(".ssm_conv1d.weight")) return 1.7320508f * (random.uniform() - 0.5f);
+    return 1;
+  }
+
+  // Matrices are uniform, with the deviation 0.02.
   static void fill_dense(const TensorRecord& tensor, Random& random, std::byte* out) {
     const std::size_t n = rows_of_block(tensor) * tensor.cols();
     if (tensor.encoding == Encoding::f32) {
-      const std::vector<float> ones(n, 1.0f);
-      std::memcpy(out, ones.data(), n * sizeof(float));
+      std::vector<float> values(n);
+      for (float& value : values) value = value_of(tensor, random);
+      std::memcpy(out, values.data(), n * sizeof(float));
       return;
     }
     std::vector<std::uint16_t> values(n);
-    for (auto& value : values) value = f32_to_f16(0.0692820f * (random.uniform() - 0.5f));
+    for (auto& bits : values) {
+      const float value = 0.0692820f * (random.uniform() - 0.5f);
+      bits = tensor.encoding == Encoding::f16
+                 ? f32_to_f16(value)
+                 : static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
+    }
     std::memcpy(out, values.data(), n * sizeof(std::uint16_t));
   }
 
@@ -160,8 +214,7 @@ class Layout {
  public:
   Layout(const SyntheticShape& shape, const SyntheticOptions& options)
       : shape_(shape), options_(options) {
-    const std::uint64_t hidden = shape.hidden, q = shape.heads * shape.head_dim,
-                        kv = shape.kv_heads * shape.head_dim;
+    const std::uint64_t hidden = shape.hidden;
     if (shape.ternary_embedding) {
       ternary("token_embd.weight", shape.vocab, hidden);
     } else {
@@ -169,18 +222,13 @@ class Layout {
     }
     dense("output_norm.weight", Encoding::f32, hidden);
     if (!shape.tied_head) ternary("output.weight", shape.vocab, hidden);
+    const std::uint32_t interval = shape.delta_net.interval;
     for (std::uint32_t i = 0; i < shape.layers; ++i) {
       const std::string prefix = "blk." + std::to_string(i) + ".";
       dense(prefix + "attn_norm.weight", Encoding::f32, hidden);
-      ternary(prefix + "attn_q.weight", q, hidden);
-      ternary(prefix + "attn_k.weight", kv, hidden);
-      ternary(prefix + "attn_v.weight", kv, hidden);
-      if (shape.head_norms) {
-        dense(prefix + "attn_q_norm.weight", Encoding::f32, shape.head_dim);
-        dense(prefix + "attn_k_norm.weight", Encoding::f32, shape.head_dim);
-      }
-      ternary(prefix + "attn_output.weight", hidden, q);
-      dense(prefix + "ffn_norm.weight", Encoding::f32, hidden);
+      interval == 0 || (i + 1) % interval == 0 ? attention(prefix) : delta_net(prefix);
+      const char* const norm = interval == 0 ? "ffn_norm.weight" : "post_attention_norm.weight";
+      dense(prefix + norm, Encoding::f32, hidden);
       ternary(prefix + "ffn_gate.weight", shape.ffn, hidden);
       ternary(prefix + "ffn_up.weight", shape.ffn, hidden);
       ternary(prefix + "ffn_down.weight", hidden, shape.ffn);
@@ -191,6 +239,36 @@ class Layout {
   std::vector<format::Rotation> take_rotations() { return std::move(rotations_); }
 
  private:
+  void attention(const std::string& prefix) {
+    const std::uint64_t hidden = shape_.hidden, q = shape_.heads * shape_.head_dim,
+                        kv = shape_.kv_heads * shape_.head_dim;
+    const bool gated = shape_.delta_net.interval != 0;
+    ternary(prefix + "attn_q.weight", gated ? 2 * q : q, hidden);
+    ternary(prefix + "attn_k.weight", kv, hidden);
+    ternary(prefix + "attn_v.weight", kv, hidden);
+    if (shape_.head_norms) {
+      dense(prefix + "attn_q_norm.weight", Encoding::f32, shape_.head_dim);
+      dense(prefix + "attn_k_norm.weight", Encoding::f32, shape_.head_dim);
+    }
+    ternary(prefix + "attn_output.weight", hidden, q);
+  }
+
+  // alpha and beta are never rotated: they are dense.
+  void delta_net(const std::string& prefix) {
+    const DeltaNet& net = shape_.delta_net;
+    const std::uint64_t hidden = shape_.hidden, v = net.v_heads * net.head_dim,
+                        channels = 2 * net.k_heads * net.head_dim + v;
+    ternary(prefix + "attn_qkv.weight", channels, hidden);
+    ternary(prefix + "attn_gate.weight", v, hidden);
+    dense(prefix + "ssm_alpha.weight", Encoding::bf16, hidden, net.v_heads);
+    dense(prefix + "ssm_beta.weight", Encoding::bf16, hidden, net.v_heads);
+    dense(prefix + "ssm_conv1d.weight", Encoding::f32, channels, net.taps);
+    dense(prefix + "ssm_a", Encoding::f32, net.v_heads);
+    dense(prefix + "ssm_dt.bias", Encoding::f32, net.v_heads);
+    dense(prefix + "ssm_norm.weight", Encoding::f32, net.head_dim);
+    ternary(prefix + "ssm_out.weight", hidden, v);
+  }
+
   TensorRecord& dense(std::string name, Encoding encoding, std::uint64_t cols,
                       std::uint64_t rows = 1) {
     TensorRecord& tensor = tensors_.emplace_back();
@@ -278,6 +356,15 @@ void write_metadata(const SyntheticShape& shape, format::FileContents& contents)
   write(prefix + "attention.value_length", shape.head_dim);
   write(prefix + "attention.layer_norm_rms_epsilon", shape.rms_epsilon);
   write(prefix + "rope.freq_base", shape.rope_base);
+  if (const DeltaNet& net = shape.delta_net; net.interval != 0) {
+    write(prefix + "rope.dimension_count", net.rope_dims);
+    write(prefix + "full_attention_interval", net.interval);
+    write(prefix + "ssm.conv_kernel", net.taps);
+    write(prefix + "ssm.state_size", net.head_dim);
+    write(prefix + "ssm.group_count", net.k_heads);
+    write(prefix + "ssm.time_step_rank", net.v_heads);
+    write(prefix + "ssm.inner_size", net.v_heads * net.head_dim);
+  }
   contents.metadata = out.take();
 }
 
@@ -305,12 +392,8 @@ Result<void> append_tensor(format::Writer& writer, std::size_t index, const Fill
   return writer.end_tensor({}, zeros);
 }
 
-}  // namespace
-
-std::span<const SyntheticShape> synthetic_shapes() { return kShapes; }
-
-Result<void> write_synthetic(const std::filesystem::path& path, const SyntheticShape& shape,
-                             const SyntheticOptions& options) {
+Result<format::FileContents> make_contents(const SyntheticShape& shape,
+                                           const SyntheticOptions& options) {
   format::FileContents contents;
   contents.header.hidden_size = shape.hidden;
   contents.header.num_layers = shape.layers;
@@ -325,8 +408,34 @@ Result<void> write_synthetic(const std::filesystem::path& path, const SyntheticS
   auto section = format::build_tokenizer_section(made_up_vocabulary(shape.vocab));
   if (!section) return section.error();
   contents.tokenizer = std::move(*section);
+  return contents;
+}
 
-  auto writer = format::Writer::create(path, std::move(contents));
+}  // namespace
+
+std::span<const SyntheticShape> synthetic_shapes() { return kShapes; }
+
+Result<SyntheticSize> synthetic_size(const SyntheticShape& shape, const SyntheticOptions& options) {
+  auto contents = make_contents(shape, options);
+  if (!contents) return contents.error();
+  const auto folder = std::filesystem::temp_directory_path();
+  const auto writer = format::Writer::create(folder / "synthetic_size.tsq", std::move(*contents));
+  if (!writer) return writer.error();
+  SyntheticSize size;
+  size.file_bytes = writer->file_bytes();
+  for (const TensorRecord& tensor : writer->contents().tensors) {
+    if (!format::is_ternary(tensor.encoding)) continue;
+    size.ternary_weights += tensor.rows() * tensor.cols();
+    size.ternary_bytes += tensor.body_bytes;
+  }
+  return size;
+}
+
+Result<void> write_synthetic(const std::filesystem::path& path, const SyntheticShape& shape,
+                             const SyntheticOptions& options) {
+  auto contents = make_contents(shape, options);
+  if (!contents) return contents.error();
+  auto writer = format::Writer::create(path, std::move(*contents));
   if (!writer) return writer.error();
   const Filler filler(shape, options.seed);
   ThreadPool pool(usable_cores());

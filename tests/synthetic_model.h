@@ -11,6 +11,14 @@
 
 namespace tsq::test {
 
+// The layers of qwen35 that have a gated DeltaNet: all but every interval-th, whose attention is
+// gated and turns rope_dims values of a head.
+struct DeltaNet {
+  std::uint32_t interval = 0;  // 0: there are none
+  std::uint32_t k_heads = 0, v_heads = 0, head_dim = 0, taps = 4;
+  std::uint32_t rope_dims = 0;
+};
+
 // A family's sizes. Adding a model is adding a row to synthetic_shapes().
 struct SyntheticShape {
   const char* name;
@@ -22,6 +30,7 @@ struct SyntheticShape {
   bool ternary_embedding;  // else f16
   std::uint32_t rotation;  // block of the input rotations, with explicit signs; 0: none
   double zero_rate;        // of t1 and t2; s34 has 1 in 4
+  DeltaNet delta_net = {};
 };
 std::span<const SyntheticShape> synthetic_shapes();
 
@@ -29,6 +38,12 @@ struct SyntheticOptions {
   format::Encoding encoding = format::Encoding::t1;
   std::uint64_t seed = 1;
 };
+
+// What write_synthetic would write.
+struct SyntheticSize {
+  std::uint64_t file_bytes = 0, ternary_weights = 0, ternary_bytes = 0;
+};
+Result<SyntheticSize> synthetic_size(const SyntheticShape& shape, const SyntheticOptions& options);
 
 // Weights are random codes; scales keep the size of a unit activation through a matrix, so logits
 // stay finite. Equal arguments give equal bytes. Holds a few megabytes of the file at a time.

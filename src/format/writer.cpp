@@ -174,9 +174,8 @@ Result<void> Writer::seal(const TokenProbe& probe) {
   if (!front) return front.error();
   if (auto done = out_->write_at(0, *front); !done) return done.error().at(target_.string());
   // The data section ends at a multiple of 64; its last tensor may not.
-  const std::uint64_t file_bytes = data_offset_ + data_bytes_;
   const std::array<std::byte, kAlignment> zeros{};
-  const auto tail = std::span(zeros).first(static_cast<std::size_t>(file_bytes - out_->size()));
+  const auto tail = std::span(zeros).first(static_cast<std::size_t>(file_bytes() - out_->size()));
   if (auto done = out_->write(tail); !done) return done.error().at(target_.string());
   return {};
 }

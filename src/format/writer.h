@@ -54,6 +54,7 @@ class Writer {
   Result<void> commit();
 
   const FileContents& contents() const { return contents_; }
+  std::uint64_t file_bytes() const { return data_offset_ + data_bytes_; }  // once sealed
 
  private:
   Writer(std::filesystem::path target, FileContents contents, std::uint64_t data_bytes)

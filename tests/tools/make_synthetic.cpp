@@ -1,8 +1,11 @@
 // Writes a model of a real one's sizes with random ternary weights, for benches:
 //   make_synthetic OUT.tsq --shape bonsai-8b [--encoding t1|t2|s34] [--seed N]
-// --layers, --vocab and --rotation (a block of 64 to 4096, 0: none) replace the shape's own.
+//   make_synthetic --size --shape bonsai2-27b ...
+// --size writes nothing but what the file would take. --layers, --vocab and --rotation (a block of
+// 64 to 4096, 0: none) replace the shape's own.
 #include <algorithm>
 #include <charconv>
+#include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -62,11 +65,24 @@ bool set(Options& options, std::string_view name, std::string_view value) {
 int usage() {
   std::fputs(
       "usage: make_synthetic OUT.tsq --shape NAME [--encoding t1|t2|s34] [--seed N]\n"
-      "                      [--layers N] [--vocab N] [--rotation BLOCK]\nshapes:",
+      "                      [--layers N] [--vocab N] [--rotation BLOCK]\n"
+      "       make_synthetic --size --shape NAME ...\nshapes:",
       stderr);
   for (const auto& shape : tsq::test::synthetic_shapes()) std::fprintf(stderr, " %s", shape.name);
   std::fputc('\n', stderr);
   return 2;
+}
+
+int print_size(const Options& options) {
+  const auto size = tsq::test::synthetic_size(*options.shape, options.write);
+  if (!size) {
+    std::fprintf(stderr, "make_synthetic: %s\n", size.error().message().c_str());
+    return 1;
+  }
+  const double bits = 8.0 * static_cast<double>(size->ternary_bytes);
+  std::printf("%" PRIu64 " bytes, %" PRIu64 " ternary weights of %.4f bits\n", size->file_bytes,
+              size->ternary_weights, bits / static_cast<double>(size->ternary_weights));
+  return 0;
 }
 
 }  // namespace
@@ -80,6 +96,7 @@ int main(int argc, char** argv) {
   options.shape->layers = options.layers.value_or(options.shape->layers);
   options.shape->vocab = options.vocab.value_or(options.shape->vocab);
   options.shape->rotation = options.rotation.value_or(options.shape->rotation);
+  if (std::string_view(argv[1]) == "--size") return print_size(options);
   const auto written = tsq::test::write_synthetic(argv[1], *options.shape, options.write);
   if (written) return 0;
   std::fprintf(stderr, "make_synthetic: %s\n", written.error().message().c_str());
