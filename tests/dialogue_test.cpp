@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "models.h"
 #include "tools/generation.h"
@@ -57,6 +59,32 @@ TEST_F(DialogueTest, KnowsWhetherAThoughtIsOpen) {
     const auto prompt = d.prompt();
     ASSERT_TRUE(prompt);
     EXPECT_EQ(prompt->in_thought, think);
+  }
+}
+
+// Its template opens a thought unless it is told not to; then it writes an empty one.
+TEST_F(DialogueTest, ThoughtsByTheTemplateOfQwen35) {
+  std::ifstream in(TSQ_TEST_DATA "/chat/rendered.json");
+  const auto goldens = nlohmann::json::parse(in);
+  const auto source = goldens.at("templates").at("Qwen3.5-4B").get<std::string>();
+  const auto ending = [&](const char* key) {
+    const std::string whole = goldens.at("rendered").at("Qwen3.5-4B").at(key).at("text");
+    return whole.substr(whole.rfind("<|im_start|>assistant"));
+  };
+  for (const std::optional<bool> think :
+       {std::optional<bool>(), std::optional(true), std::optional(false)}) {
+    Dialogue d(model_, {.think = think, .template_text = source});
+    d.say("Why?");
+    const auto prompt = d.prompt();
+    ASSERT_TRUE(prompt) << prompt.error().message();
+    EXPECT_EQ(prompt->in_thought, think.value_or(true));
+    const std::string text = model_.tokenizer()->decode(prompt->tokens);
+    EXPECT_TRUE(text.ends_with(ending(think.value_or(true) ? "thinking on" : "thinking off")))
+        << text;
+    // What was thought before the last question is not read again.
+    d.answer("Because of this", "So.");
+    d.say("How?");
+    EXPECT_EQ(this->text(d).find("Because"), std::string::npos);
   }
 }
 

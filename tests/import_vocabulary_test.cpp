@@ -100,6 +100,25 @@ TEST(Vocabulary, BuildsItsSection) {
   EXPECT_EQ(view->find(" ab"), 7u);
 }
 
+// The stop set of llama.cpp for Qwen 3.5; some writers call those that end a file user-defined.
+TEST(Vocabulary, TheEndsOfQwen35) {
+  for (const int type : {3, 4}) {
+    auto file = sample();
+    file.set("tokenizer.ggml.pre", gguf::text("qwen35"));
+    file.set("tokenizer.ggml.tokens",
+             gguf::texts({"<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>",
+                          "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>", "<think>", "</think>",
+                          "<tool_call>"}));
+    file.set("tokenizer.ggml.token_type", gguf::i32s({3, 3, 3, 3, type, type, type, 4, 4, 4}));
+    file.set("tokenizer.ggml.merges", gguf::texts({}));
+    file.set("tokenizer.ggml.eos_token_id", gguf::u32(2));
+    const auto bytes = file.build();
+    const auto checkpoint = parse(bytes);
+    ASSERT_TRUE(checkpoint && checkpoint->vocabulary);
+    EXPECT_EQ(checkpoint->vocabulary->end_tokens, (std::vector<std::uint32_t>{2, 0, 4, 5, 6}));
+  }
+}
+
 TEST(Vocabulary, EndsOfTurnsCountOnce) {
   auto file = sample();
   file.set("tokenizer.ggml.eot_token_id", gguf::u32(9));

@@ -44,11 +44,16 @@ TEST(ThoughtSplitter, PartsAtTheTags) {
     EXPECT_EQ(split("<thinner>", piece), "/answer:<thinner>");
     EXPECT_EQ(split("x<think>y</think>", piece), "/answer:x<think>y</think>");
     EXPECT_EQ(split("", piece, true), "");
+    EXPECT_EQ(split("\n<think>\nhm</think>yes", piece, true),
+              "/tag:\n<think>/thought:\nhm/tag:</think>/answer:yes");
+    EXPECT_EQ(split("\n<thin", piece, true), "/thought:\n<thin");
+    EXPECT_EQ(split(" </think>yes", piece, true), "/thought: /tag:</think>/answer:yes");
   }
 }
 
 TEST(ThoughtSplitter, WithholdsOnlyWhatMayBeATag) {
   ThoughtSplitter splitter(true);
+  EXPECT_TRUE(splitter.in_thought());
   const auto pieces = splitter.push("a thought </t");
   ASSERT_EQ(pieces.size(), 1u);
   EXPECT_EQ(pieces[0].text, "a thought ");

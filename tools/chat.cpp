@@ -46,7 +46,7 @@ void reply(const std::string& text) {
 class AnswerSink final : public Sink {
  public:
   AnswerSink(const Tokenizer& tokenizer, bool in_thought, std::int32_t budget)
-      : dim_(has_color(stdout)), splitter_(in_thought), budget_(budget) {
+      : dim_(has_color(stdout)), begun_(in_thought), splitter_(in_thought), budget_(budget) {
     for (const char* tag : {"<think>", "</think>"})
       if (const auto token = tokenizer.find(tag)) tags_.push_back(*token);
     if (auto closing =
@@ -86,7 +86,7 @@ class AnswerSink final : public Sink {
       if (kind == Kind::answer) answer_ += text;
       if (kind == Kind::thought) thoughts_ += text;
       if (kind != Kind::answer) has_thoughts_ = true;
-      if (kind == Kind::tag && dim_) continue;
+      if (kind == Kind::tag && (dim_ || (begun_ && text.ends_with("<think>")))) continue;
       set_dim(kind == Kind::thought);
       put(text);
     }
@@ -103,6 +103,7 @@ class AnswerSink final : public Sink {
   }
 
   bool dim_, is_dim_ = false;
+  bool begun_;  // the prompt has <think>, which is shown once
   ThoughtSplitter splitter_;
   std::int32_t budget_, thought_tokens_ = 0;
   std::vector<Token> tags_, closing_;

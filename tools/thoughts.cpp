@@ -21,7 +21,7 @@ std::vector<ThoughtSplitter::Piece> ThoughtSplitter::push(std::string_view text)
     const std::string_view rest = std::string_view(held_).substr(start);
     if (rest.size() < kOpen.size() && kOpen.starts_with(rest)) return pieces;
     if (rest.starts_with(kOpen)) release(Kind::tag, start + kOpen.size());
-    state_ = pieces.empty() ? State::answer : State::thought;
+    state_ = pieces.empty() && !begun_ ? State::answer : State::thought;
   }
   if (state_ == State::thought) {
     const std::size_t close = held_.find(kClose);
@@ -41,7 +41,7 @@ std::vector<ThoughtSplitter::Piece> ThoughtSplitter::push(std::string_view text)
 
 std::vector<ThoughtSplitter::Piece> ThoughtSplitter::finish() {
   if (held_.empty()) return {};
-  const Kind kind = state_ == State::thought ? Kind::thought : Kind::answer;
+  const Kind kind = in_thought() ? Kind::thought : Kind::answer;
   return {{kind, std::move(held_)}};
 }
 

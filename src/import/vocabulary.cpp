@@ -360,11 +360,15 @@ Result<void> add_special_tokens(Checkpoint& checkpoint, Vocabulary& vocabulary, 
   for (const std::uint32_t id : {vocabulary.eos, end_of_turn, end_of_message}) {
     add_end_token(vocabulary, id);
   }
-  // Ends of a turn that files often leave out of their keys.
-  for (const std::string_view text : {"<|im_end|>", "<|endoftext|>", "<|eot_id|>"}) {
+  // Ends of a turn that files often leave out of their keys, and what ends a file to complete,
+  // which some of them call user-defined.
+  constexpr std::string_view kEnds[] = {"<|im_end|>",  "<|endoftext|>", "<|eot_id|>",
+                                        "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>"};
+  for (const std::string_view text : kEnds) {
     for (std::uint32_t i = 0; i < n; ++i) {
-      const bool is_end = vocabulary.types[i] == TokenType::control && vocabulary.tokens[i] == text;
-      if (is_end) add_end_token(vocabulary, i);
+      const bool special = vocabulary.types[i] == TokenType::control ||
+                           vocabulary.types[i] == TokenType::user_defined;
+      if (special && vocabulary.tokens[i] == text) add_end_token(vocabulary, i);
     }
   }
 
