@@ -36,12 +36,17 @@ constexpr Kernels kScalar{.isa = Isa::scalar,
                           .rms_norm = scalar::rms_norm,
                           .rope = scalar::rope,
                           .silu_mul = scalar::silu_mul,
+                          .sigmoid_mul = scalar::sigmoid_mul,
                           .add = scalar::add,
                           .to_f16 = scalar::to_f16,
                           .from_f16 = scalar::from_f16,
                           .attention_f16 = scalar::attention_f16,
                           .attention_f32 = scalar::attention_f32,
-                          .exp = scalar::exp};
+                          .exp = scalar::exp,
+                          .l2_norm = scalar::l2_norm,
+                          .causal_conv = scalar::causal_conv,
+                          .delta_gates = scalar::delta_gates,
+                          .delta_net = scalar::delta_net};
 
 #ifdef TSQ_KERNELS_X86
 constexpr Kernels kAvx2 = [] {
@@ -64,12 +69,16 @@ constexpr Kernels kAvx2 = [] {
   k.rms_norm = avx2::rms_norm;
   k.rope = avx2::rope;
   k.silu_mul = avx2::silu_mul;
+  k.sigmoid_mul = avx2::sigmoid_mul;
   k.add = avx2::add;
   k.to_f16 = avx2::to_f16;
   k.from_f16 = avx2::from_f16;
   k.attention_f16 = avx2::attention_f16;
   k.attention_f32 = avx2::attention_f32;
   k.exp = avx2::exp;
+  k.l2_norm = avx2::l2_norm;
+  k.causal_conv = avx2::causal_conv;
+  k.delta_net = avx2::delta_net;
   return k;
 }();
 
@@ -101,9 +110,13 @@ constexpr Kernels kAvx512 = [] {
   k.quantize_token = avx512::quantize_token;
   k.rms_norm = avx512::rms_norm;
   k.silu_mul = avx512::silu_mul;
+  k.sigmoid_mul = avx512::sigmoid_mul;
   k.attention_f16 = avx512::attention_f16;
   k.attention_f32 = avx512::attention_f32;
   k.exp = avx512::exp;
+  k.l2_norm = avx512::l2_norm;
+  k.causal_conv = avx512::causal_conv;
+  k.delta_net = avx512::delta_net;
   return k;
 }();
 

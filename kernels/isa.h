@@ -23,11 +23,16 @@ HalfSumsFn half_sums;
 RmsNormFn rms_norm;
 RopeFn rope;
 SiluMulFn silu_mul;
+SigmoidMulFn sigmoid_mul;
 AddFn add;
 ToF16Fn to_f16;
 FromF16Fn from_f16;
 AttentionFn attention_f16, attention_f32;
 ExpFn exp;
+L2NormFn l2_norm;
+CausalConvFn causal_conv;
+DeltaGatesFn delta_gates;
+DeltaNetFn delta_net;
 }  // namespace scalar
 
 namespace avx2 {
@@ -46,11 +51,15 @@ QuantizeTokenFn quantize_token;
 RmsNormFn rms_norm;
 RopeFn rope;
 SiluMulFn silu_mul;
+SigmoidMulFn sigmoid_mul;
 AddFn add;
 ToF16Fn to_f16;
 FromF16Fn from_f16;
 AttentionFn attention_f16, attention_f32;
 ExpFn exp;
+L2NormFn l2_norm;
+CausalConvFn causal_conv;
+DeltaNetFn delta_net;
 }  // namespace avx2
 
 namespace avxvnni {
@@ -73,8 +82,12 @@ QuantizeFn quantize;
 QuantizeTokenFn quantize_token;
 RmsNormFn rms_norm;
 SiluMulFn silu_mul;
+SigmoidMulFn sigmoid_mul;
 AttentionFn attention_f16, attention_f32;
 ExpFn exp;
+L2NormFn l2_norm;
+CausalConvFn causal_conv;
+DeltaNetFn delta_net;
 }  // namespace avx512
 
 }  // namespace tsq::kernels

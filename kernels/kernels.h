@@ -155,6 +155,9 @@ using RopeFn = void(float* x, const float* cos, const float* sin, std::size_t pa
 // either input.
 using SiluMulFn = void(const float* gate, const float* up, std::size_t n, float* y) noexcept;
 
+// y = x * sigmoid(gate) = x / (1 + exp(-gate)). May be in place on either input.
+using SigmoidMulFn = void(const float* gate, const float* x, std::size_t n, float* y) noexcept;
+
 // y += x.
 using AddFn = void(const float* x, std::size_t n, float* y) noexcept;
 
@@ -179,6 +182,49 @@ struct AttentionHead {
   float* out;
 };
 using AttentionFn = void(const AttentionHead& head) noexcept;
+
+// y = (x * inv) * scale with inv = 1 / sqrt(sum + eps), the sum of squares as in RmsNormFn. May be
+// in place. n is a multiple of 16.
+using L2NormFn = void(const float* x, std::size_t n, float eps, float scale, float* y) noexcept;
+
+// n tokens of one sequence through a causal depthwise convolution of 4 taps, then SiLU. Token t of
+// channel c is x[t * stride + c], in place: silu(fma(w3, x[t], fma(w2, x[t - 1], fma(w1, x[t - 2],
+// w0 * x[t - 3])))). history: the three inputs before the first token, the newest last; those
+// before the next run take their place.
+inline constexpr std::size_t kConvTaps = 4;
+struct CausalConv {
+  const float* weights;  // tap j of channel c: weights[j * weight_stride + c]
+  std::size_t weight_stride;
+  float* history;  // [3][history_stride]
+  std::size_t history_stride;
+  float* x;
+  std::size_t stride;
+  std::size_t n;
+};
+// Channels [first, last).
+using CausalConvFn = void(const CausalConv& conv, std::size_t first, std::size_t last) noexcept;
+
+// decay = exp(rate * softplus(a + bias)), beta = sigmoid(b) = 1 / (1 + exp(-b)), for n heads.
+// softplus(v) = max(v, 0) + log1p(exp(-|v|)) by the project's exp and log1p.
+using DeltaGatesFn = void(const float* a, const float* b, const float* rate, const float* bias,
+                          std::size_t n, float* decay, float* beta) noexcept;
+
+// The gated delta rule on one head's state, n tokens of one sequence. Row i, tokens ascending: s *=
+// decay; d = beta * (v_i - s . k); s = fma(d, k, s); out_i = s . q. The dots have 16 lanes. key_dim
+// is a multiple of 16.
+struct DeltaHead {
+  float* state;  // [rows][key_dim]
+  std::size_t key_dim;
+  std::size_t n;
+  const float *q, *k;  // of token t: q + t * stride, k + t * stride
+  const float* v;      // v_i of token t: v[t * stride + i]
+  std::size_t stride;
+  const float *decay, *beta;  // of token t: decay[t * gate_stride]
+  std::size_t gate_stride;
+  float* out;  // out_i of token t: out[t * out_stride + i]
+  std::size_t out_stride;
+};
+using DeltaNetFn = void(const DeltaHead& head, RowRange rows) noexcept;
 
 // The project's exp on n values (softmax of a sampler); relative error under 2e-7, exp(-inf) = 0,
 // results under the smallest normal are 0. May be in place.
@@ -211,12 +257,17 @@ struct Kernels {
   RmsNormFn* rms_norm;
   RopeFn* rope;
   SiluMulFn* silu_mul;
+  SigmoidMulFn* sigmoid_mul;
   AddFn* add;
   ToF16Fn* to_f16;
   FromF16Fn* from_f16;
   AttentionFn* attention_f16;
   AttentionFn* attention_f32;
   ExpFn* exp;
+  L2NormFn* l2_norm;
+  CausalConvFn* causal_conv;
+  DeltaGatesFn* delta_gates;
+  DeltaNetFn* delta_net;
 };
 
 // Cosines and sines of position * frequency[i], n of them: computed in double by the project's own

@@ -154,6 +154,13 @@ void silu_mul(const float* gate, const float* up, std::size_t n, float* y) noexc
   });
 }
 
+void sigmoid_mul(const float* gate, const float* x, std::size_t n, float* y) noexcept {
+  map(gate, x, n, y, [](__m256 g, __m256 v) {
+    const __m256 e = exp_f32(_mm256_xor_ps(g, _mm256_set1_ps(-0.0F)));
+    return _mm256_div_ps(v, _mm256_add_ps(_mm256_set1_ps(1.0F), e));
+  });
+}
+
 void add(const float* x, std::size_t n, float* y) noexcept {
   map(y, x, n, y, [](__m256 a, __m256 b) { return _mm256_add_ps(a, b); });
 }

@@ -90,6 +90,17 @@ void silu_mul(const float* gate, const float* up, std::size_t n, float* y) noexc
   }
 }
 
+void sigmoid_mul(const float* gate, const float* x, std::size_t n, float* y) noexcept {
+  const __m512 one = _mm512_set1_ps(1.0F);
+  for (std::size_t i = 0; i < n; i += kWidth) {
+    const __mmask16 m = first_lanes(n - i);
+    const __m512 g = _mm512_maskz_loadu_ps(m, gate + i);
+    const __m512 e = exp_f32(_mm512_xor_ps(g, _mm512_set1_ps(-0.0F)));
+    const __m512 v = _mm512_maskz_loadu_ps(m, x + i);
+    _mm512_mask_storeu_ps(y + i, m, _mm512_div_ps(v, _mm512_add_ps(one, e)));
+  }
+}
+
 void exp(const float* x, std::size_t n, float* y) noexcept {
   for (std::size_t i = 0; i < n; i += kWidth) {
     const __mmask16 m = first_lanes(n - i);

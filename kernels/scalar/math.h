@@ -63,6 +63,20 @@ inline float exp_f32(float x) {
                               (std::bit_cast<std::uint32_t>(t) << 23));
 }
 
+// softplus(x) = ln(1 + exp(x)) = max(x, 0) + log1p(u), u = exp(-|x|) in [0, 1]; log1p(u) = 2
+// atanh(s), s = u / (2 + u) in [0, 1/3], = 2 s (1 + z p(z)), z = s^2. p is the minimax fit of the
+// relative error (6e-9); with the roundings it is below 4e-7 in all.
+inline float softplus_f32(float x) {
+  const float u = exp_f32(-std::fabs(x));
+  const float s = u / (2.0F + u);
+  const float z = s * s;
+  float p = std::fma(0.140059933F, z, 0.140009031F);
+  p = std::fma(p, z, 0.200107634F);
+  p = std::fma(p, z, 0.333332092F);
+  const float log1p = std::fma(2.0F * s * z, p, 2.0F * s);
+  return (x > 0.0F ? x : 0.0F) + log1p;
+}
+
 // The fixed tree at the end of every 16-lane sum.
 inline float reduce_lanes(const float (&lanes)[kLanes]) {
   float sums[kLanes];

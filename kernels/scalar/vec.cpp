@@ -87,6 +87,10 @@ void silu_mul(const float* gate, const float* up, std::size_t n, float* y) noexc
   for (std::size_t i = 0; i < n; ++i) y[i] = gate[i] / (1.0F + exp_f32(-gate[i])) * up[i];
 }
 
+void sigmoid_mul(const float* gate, const float* x, std::size_t n, float* y) noexcept {
+  for (std::size_t i = 0; i < n; ++i) y[i] = x[i] / (1.0F + exp_f32(-gate[i]));
+}
+
 void add(const float* x, std::size_t n, float* y) noexcept {
   for (std::size_t i = 0; i < n; ++i) y[i] += x[i];
 }

@@ -215,7 +215,7 @@ TEST(ExpScalar, EdgeCases) {
   }
 }
 
-TEST(SiluScalar, IsTheDefinition) {
+TEST(SiluScalar, AndSigmoidAreTheDefinitions) {
   for (const float gate : {-100.0F, -3.5F, -0.0F, 0.0F, 0.25F, 7.0F, 100.0F}) {
     const float up = 1.5F;
     float y;
@@ -223,6 +223,9 @@ TEST(SiluScalar, IsTheDefinition) {
     const double expected = gate / (1 + std::exp(-static_cast<double>(gate))) * up;
     // exp's 2e-7 and one rounding each in sum, quotient and product.
     EXPECT_NEAR(y, expected, std::fabs(expected) * (2e-7 + 3 * 0x1p-24) + 1e-37) << gate;
+    scalar::sigmoid_mul(&gate, &up, 1, &y);
+    const double gated = up / (1 + std::exp(-static_cast<double>(gate)));
+    EXPECT_NEAR(y, gated, gated * (2e-7 + 2 * 0x1p-24) + 1e-37) << gate;
   }
 }
 
@@ -357,7 +360,7 @@ TEST_P(Vec, RopeEqualsScalar) {
   }
 }
 
-TEST_P(Vec, SiluMulAndAddEqualScalar) {
+TEST_P(Vec, GatesAndAddEqualScalar) {
   for (const std::size_t n : kLengths) {
     Guarded<float> gate = random_floats(n, n);
     for (std::size_t i = 0; i < n; ++i) gate[i] *= i % 3 == 0 ? 200.0F : 8.0F;
@@ -373,6 +376,13 @@ TEST_P(Vec, SiluMulAndAddEqualScalar) {
     Guarded<float> in_up = up;
     k_->silu_mul(gate.data(), in_up.data(), n, in_up.data());
     expect_same_bits(in_up, expected, "silu_mul in place of up");
+
+    scalar::sigmoid_mul(gate.data(), up.data(), n, expected.data());
+    k_->sigmoid_mul(gate.data(), up.data(), n, actual.data());
+    expect_same_bits(actual, expected, "sigmoid_mul, " + std::to_string(n));
+    in_up = up;
+    k_->sigmoid_mul(gate.data(), in_up.data(), n, in_up.data());
+    expect_same_bits(in_up, expected, "sigmoid_mul in place of x");
 
     expected = up;
     actual = up;
