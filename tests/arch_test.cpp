@@ -97,7 +97,7 @@ TEST(ArchTest, RefusesAnUnknownArchitecture) {
   Description d;
   d.architecture = "mamba";
   EXPECT_EQ(graph_of(d),
-            "unsupported: architecture 'mamba' has no graph in tsq (there are: llama, qwen3)");
+            "unsupported: architecture 'mamba' has no graph in tsq (there are: llama, qwen3, qwen35)");
 }
 
 TEST(ArchTest, RefusesASettingByName) {

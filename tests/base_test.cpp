@@ -100,9 +100,10 @@ TEST(Metadata, ReadsEveryType) {
   texts.write<std::uint64_t>(1);
   texts.write_text("z");
   entry(out, "strings", 9, texts);
+  entry(out, "bools", 9, fields(7u, std::uint64_t{2}, std::uint8_t{1}, std::uint8_t{0}));
 
   ByteReader in(out.bytes());
-  const auto parsed = Metadata::parse(in, 14);
+  const auto parsed = Metadata::parse(in, 15);
   ASSERT_TRUE(parsed) << parsed.error().message();
   EXPECT_EQ(in.left(), 0u);
   const auto& value = [&](const char* key) -> const Value& { return *parsed->find(key); };
@@ -131,6 +132,8 @@ TEST(Metadata, ReadsEveryType) {
   EXPECT_EQ(value("f64").as_f64(), 1.5);
   EXPECT_EQ(value("strings").as_strings(), (std::vector<std::string_view>{"", "z"}));
   EXPECT_EQ(value("strings").as_i64s(), std::nullopt);
+  EXPECT_EQ(value("bools").as_bools(), (std::vector<bool>{true, false}));
+  EXPECT_EQ(value("array").as_bools(), std::nullopt);
   EXPECT_EQ(parsed->find("none"), nullptr);
 }
 

@@ -24,11 +24,12 @@ struct SessionOptions {
   Activations activations = Activations::int8;
 };
 
-// What a session had read at a position, apart from it: a copy of its cache. Move-only.
+// What a session had read at a position, apart from it: a copy of its cache, and of its state where
+// the model is recurrent. Move-only.
 class TSQ_API Snapshot {
  public:
   std::int32_t position() const;       // tokens that it holds
-  std::uint64_t memory_bytes() const;  // as many positions of the key/value cache
+  std::uint64_t memory_bytes() const;  // as many positions of the key/value cache, and the state
 
   Snapshot(Snapshot&&) noexcept;
   Snapshot& operator=(Snapshot&&) noexcept;
@@ -48,12 +49,14 @@ struct MemoryPlan {
   std::int32_t largest_context = 0;  // the most that would fit
   std::uint64_t weight_bytes = 0;    // the model's file: mapped, shared by its sessions
   std::uint64_t kv_bytes_per_token = 0;
-  std::uint64_t kv_bytes = 0;  // of the whole context
+  std::uint64_t kv_bytes = 0;     // of the whole context
+  std::uint64_t state_bytes = 0;  // of a recurrent model; each mark takes as much again
   std::uint64_t scratch_bytes = 0;
 };
 
-// A Session is one conversation with a Model: a key/value cache and a position in it. Many sessions
-// may share one model; a session belongs to one thread at a time.
+// A Session is one conversation with a Model: a key/value cache and a position in it, and the state
+// of a recurrent model, which cannot forget its last tokens. Many sessions may share one model; a
+// session belongs to one thread at a time.
 class TSQ_API Session {
  public:
   // The model is borrowed: it must outlive the session. Errors: invalid_argument (a negative
@@ -72,7 +75,8 @@ class TSQ_API Session {
   // last token, or tokens.size() times as many. Splitting the tokens over calls does not change a
   // bit. Errors: invalid_argument (no token, an id outside the vocabulary), out_of_context (they do
   // not fit: nothing is appended), cancelled (position() is what it was before), numeric (an
-  // activation became infinite or NaN: the layer is named; position() is what it was).
+  // activation became infinite or NaN: the layer is named; position() is what it was). But once a
+  // recurrent model has computed something it can only go back to the last mark, or to 0: to there.
   Result<std::span<const float>> append(std::span<const Token> tokens, Logits logits = Logits::last,
                                         const Progress& progress = {});
 
@@ -89,8 +93,16 @@ class TSQ_API Session {
   // than this session can); nothing has changed then.
   Result<void> restore(const Snapshot& snapshot);
 
-  // Forgets every token from `position` on: 0 <= position <= position(), else invalid_argument.
+  // Forgets every token from `position` on. Errors: invalid_argument (not 0 <= position <=
+  // position(); in a recurrent model, neither position() nor a mark nor 0).
   Result<void> rewind(std::int32_t position);
+  // The last position, up to this one, that rewind() can go back to.
+  std::int32_t rewindable(std::int32_t position) const;
+  // Lets rewind() come back to position(). A recurrent model's state is copied (a snapshot would
+  // copy the cache too), that of the last kMarks positions kept; other models need no marks.
+  // Errors: out_of_memory.
+  Result<void> mark();
+  static constexpr std::int32_t kMarks = 2;
 
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;

@@ -2,23 +2,18 @@
 
 namespace tsq {
 
-Decoder::Decoder(Config config, Binder& binder) : Graph(std::move(config)) {
+Decoder::Decoder(Config config, Binder& binder, const char* ffn_norm) : Graph(std::move(config)) {
   const Config& c = config_;
   embedding_ = binder.matrix("token_embd.weight", c.vocab, c.hidden);
   output_norm_ = binder.vector("output_norm.weight", c.hidden);
   // Without a head of its own the embedding is read in the other direction.
   head_ = {binder.has("output.weight") ? binder.matrix("output.weight", c.vocab, c.hidden)
                                        : embedding_};
-  const std::size_t q = c.n_heads * c.head_dim, kv = c.n_kv_heads * c.head_dim;
   for (std::size_t i = 0; i < c.n_layers; ++i) {
     const std::string prefix = "blk." + std::to_string(i) + ".";
     DecoderLayer w;
     w.attention_norm = binder.vector(prefix + "attn_norm.weight", c.hidden);
-    w.qkv = {binder.matrix(prefix + "attn_q.weight", q, c.hidden),
-             binder.matrix(prefix + "attn_k.weight", kv, c.hidden),
-             binder.matrix(prefix + "attn_v.weight", kv, c.hidden)};
-    w.attention_output = {binder.matrix(prefix + "attn_output.weight", c.hidden, q)};
-    w.ffn_norm = binder.vector(prefix + "ffn_norm.weight", c.hidden);
+    w.ffn_norm = binder.vector(prefix + ffn_norm + ".weight", c.hidden);
     w.gate_up = {binder.matrix(prefix + "ffn_gate.weight", c.ffn, c.hidden),
                  binder.matrix(prefix + "ffn_up.weight", c.ffn, c.hidden)};
     w.down = {binder.matrix(prefix + "ffn_down.weight", c.hidden, c.ffn)};
@@ -26,20 +21,38 @@ Decoder::Decoder(Config config, Binder& binder) : Graph(std::move(config)) {
   }
 }
 
+void Decoder::bind_attention(Binder& binder, std::size_t i, std::size_t q_rows) {
+  const Config& c = config_;
+  const std::string prefix = "blk." + std::to_string(i) + ".";
+  const std::size_t kv = c.n_kv_heads * c.head_dim;
+  DecoderLayer& w = layers_[i];
+  w.qkv = {binder.matrix(prefix + "attn_q.weight", c.n_heads * q_rows, c.hidden),
+           binder.matrix(prefix + "attn_k.weight", kv, c.hidden),
+           binder.matrix(prefix + "attn_v.weight", kv, c.hidden)};
+  w.attention_output = {
+      binder.matrix(prefix + "attn_output.weight", c.hidden, c.n_heads * c.head_dim)};
+}
+
 std::unique_ptr<GraphState> Decoder::new_state(Backend& backend, std::size_t max_tokens,
                                                std::size_t context) const {
+  auto state = std::make_unique<DecoderState>();
+  make_tensors(backend, max_tokens, context, *state);
+  return state;
+}
+
+void Decoder::make_tensors(Backend& backend, std::size_t max_tokens, std::size_t context,
+                           DecoderState& state) const {
   const Config& c = config_;
-  auto s = std::make_unique<DecoderState>();
-  s->x = backend.new_tensor(max_tokens, c.hidden);
-  s->h = backend.new_tensor(max_tokens, c.hidden);
-  s->q = backend.new_tensor(max_tokens, c.n_heads * c.head_dim);
-  s->k = backend.new_tensor(max_tokens, c.n_kv_heads * c.head_dim);
-  s->v = backend.new_tensor(max_tokens, c.n_kv_heads * c.head_dim);
-  s->attended = backend.new_tensor(max_tokens, c.n_heads * c.head_dim);
-  s->ffn = backend.new_tensor(max_tokens, c.ffn);
-  s->rows = backend.new_tensor(kMaxLogitRows, c.hidden);
-  s->logits = backend.new_tensor(kMaxLogitRows, c.vocab);
-  s->kv = backend.new_kv_cache(c.kv_shape(context));
+  state.x = backend.new_tensor(max_tokens, c.hidden);
+  state.h = backend.new_tensor(max_tokens, c.hidden);
+  state.q = backend.new_tensor(max_tokens, c.n_heads * c.head_dim);
+  state.k = backend.new_tensor(max_tokens, c.n_kv_heads * c.head_dim);
+  state.v = backend.new_tensor(max_tokens, c.n_kv_heads * c.head_dim);
+  state.attended = backend.new_tensor(max_tokens, c.n_heads * c.head_dim);
+  state.ffn = backend.new_tensor(max_tokens, c.ffn);
+  state.rows = backend.new_tensor(kMaxLogitRows, c.hidden);
+  state.logits = backend.new_tensor(kMaxLogitRows, c.vocab);
+  state.kv = backend.new_kv_cache(c.kv_shape(context));
   for (const DecoderLayer& w : layers_) {
     backend.reserve(w.qkv, max_tokens, Epilogue::none);
     backend.reserve(w.attention_output, max_tokens, Epilogue::add);
@@ -47,7 +60,6 @@ std::unique_ptr<GraphState> Decoder::new_state(Backend& backend, std::size_t max
     backend.reserve(w.down, max_tokens, Epilogue::add);
   }
   backend.reserve(head_, kMaxLogitRows, Epilogue::none);
-  return s;
 }
 
 void Decoder::forward(Backend& b, GraphState& state, const Batch& batch) const {

@@ -1,5 +1,5 @@
-// What the dense decoders (llama, qwen3) share: sizes, the weights of a layer, its feed-forward
-// half, embedding and head. An architecture adds its attention half.
+// What the decoders share: sizes, the weights of a layer, its feed-forward half, embedding and
+// head. An architecture adds the half that mixes tokens: attention, or what stands for it.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ struct DecoderState : GraphState {
 struct DecoderLayer {
   VectorWeight attention_norm, ffn_norm;
   ProjectionGroup qkv, attention_output, gate_up, down;
-  VectorWeight q_norm, k_norm;  // qwen3
+  VectorWeight q_norm, k_norm;  // qwen3, qwen35
 };
 
 class Decoder : public Graph {
@@ -37,8 +37,13 @@ class Decoder : public Graph {
   Tensor logits(Backend& b, GraphState& state, std::span<const std::int32_t> rows) const override;
 
  protected:
-  // Binds what every decoder has; a derived graph binds the rest before finish().
-  Decoder(Config config, Binder& binder);
+  // Binds what every decoder has; a derived graph binds the rest before finish(). ffn_norm: the
+  // name of the norm before the feed-forward half.
+  Decoder(Config config, Binder& binder, const char* ffn_norm = "ffn_norm");
+  // The attention of layer i, with so many rows of q a head.
+  void bind_attention(Binder& binder, std::size_t i, std::size_t q_rows);
+  void make_tensors(Backend& backend, std::size_t max_tokens, std::size_t context,
+                    DecoderState& state) const;
 
   // s.x += attention of the batch.
   virtual void attend(Backend& b, const DecoderLayer& w, std::size_t layer, const Batch& batch,
@@ -71,5 +76,6 @@ Result<std::unique_ptr<Graph>> make_decoder(const format::File& file,
 // The graphs that registry.cpp lists, one file each.
 Result<std::unique_ptr<Graph>> make_llama(const format::File& file);
 Result<std::unique_ptr<Graph>> make_qwen3(const format::File& file);
+Result<std::unique_ptr<Graph>> make_qwen35(const format::File& file);
 
 }  // namespace tsq

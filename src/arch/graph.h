@@ -23,6 +23,8 @@ struct Config {
   std::string architecture;
   std::size_t n_layers = 0, hidden = 0, ffn = 0, vocab = 0, context = 0;
   std::size_t n_heads = 0, n_kv_heads = 0, head_dim = 0;
+  std::size_t n_kv_layers = 0;  // those that attend; the others are recurrent
+  RecurrentShape recurrent;     // n_layers 0: none
   float rms_eps = 0;
   Rope rope;
 
@@ -30,7 +32,7 @@ struct Config {
     return static_cast<float>(1 / std::sqrt(static_cast<double>(head_dim)));
   }
   KvShape kv_shape(std::size_t context_tokens) const {
-    return {n_layers, 1, context_tokens, n_kv_heads, head_dim};
+    return {n_kv_layers, 1, context_tokens, n_kv_heads, head_dim};
   }
 };
 
@@ -51,11 +53,14 @@ class Graph {
                                                 std::size_t context) const = 0;
   // Appends the batch to the cache and leaves its hidden states in the state.
   virtual void forward(Backend& backend, GraphState& state, const Batch& batch) const = 0;
-  // What the state holds of the first n positions, and back into a state of the same graph whose
+  // What the cache holds of the first n positions, and back into a state of the same graph whose
   // backend computes alike.
   virtual std::vector<std::byte> save(Backend& backend, GraphState& state, std::size_t n) const = 0;
   virtual void restore(Backend& backend, GraphState& state, std::size_t n,
                        std::span<const std::byte> saved) const = 0;
+  // The same of the recurrent state, which is that of the last position and of no other.
+  virtual std::vector<std::byte> save_recurrent(Backend&, GraphState&) const { return {}; }
+  virtual void restore_recurrent(Backend&, GraphState&, std::span<const std::byte>) const {}
   // Logits of the last batch's rows (at most kMaxLogitRows of them): [rows, vocab].
   static constexpr std::size_t kMaxLogitRows = 16;
   virtual Tensor logits(Backend& backend, GraphState& state,

@@ -12,6 +12,7 @@ constexpr float kLeastDivisor = 1.0f / 64;
 class Llama final : public Decoder {
  public:
   Llama(Config config, Binder& binder) : Decoder(std::move(config), binder) {
+    for (std::size_t i = 0; i < layers_.size(); ++i) bind_attention(binder, i, config_.head_dim);
     // Llama 3's position scaling: a divisor for each frequency.
     if (binder.has("rope_freqs.weight")) {
       const VectorWeight divisors =

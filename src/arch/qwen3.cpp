@@ -10,6 +10,7 @@ class Qwen3 final : public Decoder {
   Qwen3(Config config, Binder& binder) : Decoder(std::move(config), binder) {
     config_.rope.neox = true;
     for (std::size_t i = 0; i < layers_.size(); ++i) {
+      bind_attention(binder, i, config_.head_dim);
       const std::string prefix = "blk." + std::to_string(i) + ".";
       layers_[i].q_norm = binder.vector(prefix + "attn_q_norm.weight", config_.head_dim);
       layers_[i].k_norm = binder.vector(prefix + "attn_k_norm.weight", config_.head_dim);

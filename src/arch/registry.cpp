@@ -16,6 +16,7 @@ struct Architecture {
 constexpr Architecture kArchitectures[] = {
     {"llama", make_llama},
     {"qwen3", make_qwen3},
+    {"qwen35", make_qwen35},
 };
 
 const Architecture* find(std::string_view name) {

@@ -6,6 +6,7 @@
 
 #include "backend/activations.h"
 #include "backend/kv_store.h"
+#include "backend/recurrence.h"
 #include "base/checked.h"
 #include "base/errorf.h"
 
@@ -22,6 +23,7 @@ struct TensorData {
   std::size_t width, stride;
 
   float* row(std::size_t t) { return data.data() + t * stride; }
+  Rows rows() { return {data.data(), stride}; }
 };
 
 bool has_half_groups(const Weight& w) { return (w.shape.flags & format::kFlagHalfGroups) != 0; }
@@ -70,7 +72,11 @@ kernels::DenseMatrix dense_view(const Weight& w) {
 class CpuBackend final : public Backend {
  public:
   explicit CpuBackend(const CpuOptions& options)
-      : k_(*options.kernels), options_(options), pool_(options.threads), activations_(k_) {}
+      : k_(*options.kernels),
+        options_(options),
+        pool_(options.threads),
+        activations_(k_),
+        recurrence_(k_, pool_) {}
 
   Tensor new_tensor(std::size_t n_tokens, std::size_t width) override {
     const std::size_t stride = round_up(width, kernels::kGroup);
@@ -81,6 +87,10 @@ class CpuBackend final : public Backend {
   KvCache new_kv_cache(const KvShape& shape) override {
     caches_.emplace_back(shape, !options_.int8);
     return {static_cast<std::uint32_t>(caches_.size() - 1)};
+  }
+
+  RecurrentState new_recurrent_state(const RecurrentShape& shape) override {
+    return recurrence_.new_state(shape, options_.max_tokens);
   }
 
   void reserve(const ProjectionGroup& group, std::size_t n_tokens, Epilogue epilogue) override {
@@ -252,6 +262,40 @@ class CpuBackend final : public Backend {
     });
   }
 
+  void split_heads(Tensor x, std::size_t head_dim, std::size_t n_tokens, Tensor even,
+                   Tensor odd) override {
+    TensorData &in = tensors_[x.id], &first_out = tensors_[even.id], &second_out = tensors_[odd.id];
+    pool_.parallel_for(n_tokens, 8, [&](std::size_t first, std::size_t last) {
+      for (std::size_t t = first; t < last; ++t) {
+        for (std::size_t i = 0; i < first_out.width; i += head_dim) {
+          std::copy_n(in.row(t) + 2 * i, head_dim, first_out.row(t) + i);
+          std::copy_n(in.row(t) + 2 * i + head_dim, head_dim, second_out.row(t) + i);
+        }
+      }
+    });
+  }
+
+  void gate(Gate gate, Tensor g, std::size_t n_tokens, Tensor x) override {
+    TensorData &by = tensors_[g.id], &data = tensors_[x.id];
+    const auto kernel = gate == Gate::silu ? k_.silu_mul : k_.sigmoid_mul;
+    pool_.parallel_for(n_tokens, 8, [&](std::size_t first, std::size_t last) {
+      for (std::size_t t = first; t < last; ++t) {
+        kernel(by.row(t), data.row(t), data.width, data.row(t));
+      }
+    });
+  }
+
+  void causal_conv(const Weight& taps, const Batch& batch, RecurrentState state, std::size_t layer,
+                   Tensor x) override {
+    recurrence_.causal_conv(taps, batch, state, layer, tensors_[x.id].rows());
+  }
+
+  void delta_net(Tensor qkv, Tensor a, Tensor b, const DeltaGates& gates, const Batch& batch,
+                 RecurrentState state, std::size_t layer, Tensor out) override {
+    recurrence_.delta_net(tensors_[qkv.id].rows(), tensors_[a.id].rows(), tensors_[b.id].rows(),
+                          gates, batch, state, layer, tensors_[out.id].rows());
+  }
+
   void gather(Tensor x, std::span<const std::int32_t> rows, Tensor out) override {
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const float* const from = tensors_[x.id].row(static_cast<std::size_t>(rows[i]));
@@ -265,6 +309,13 @@ class CpuBackend final : public Backend {
   void restore(KvCache cache, std::size_t sequence, std::size_t n,
                std::span<const std::byte> saved) override {
     caches_[cache.id].restore(sequence, n, saved);
+  }
+  std::vector<std::byte> save(RecurrentState state, std::size_t sequence) override {
+    return recurrence_.store(state).save(sequence);
+  }
+  void restore(RecurrentState state, std::size_t sequence,
+               std::span<const std::byte> saved) override {
+    recurrence_.store(state).restore(sequence, saved);
   }
 
   std::span<const float> read(Tensor x, std::size_t t) override {
@@ -283,7 +334,7 @@ class CpuBackend final : public Backend {
         activations_.memory_bytes() + (before_epilogue_.size() + angles_.size()) * sizeof(float);
     for (const TensorData& tensor : tensors_) bytes += tensor.data.size() * sizeof(float);
     for (const KvStore& cache : caches_) bytes += cache.memory_bytes();
-    return bytes;
+    return bytes + recurrence_.memory_bytes();
   }
 
  private:
@@ -394,6 +445,7 @@ class CpuBackend final : public Backend {
   std::vector<TensorData> tensors_;
   std::vector<KvStore> caches_;
   Activations activations_;
+  Recurrence recurrence_;
   Buffer<float> before_epilogue_;  // products that an epilogue will take up
   Buffer<float> angles_;           // of the current batch: per token its cosines, then its sines
   const Rope* angles_of_ = nullptr;

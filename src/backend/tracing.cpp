@@ -136,6 +136,9 @@ class TracingBackend final : public Backend {
     return inner_->new_tensor(n_tokens, width);
   }
   KvCache new_kv_cache(const KvShape& shape) override { return inner_->new_kv_cache(shape); }
+  RecurrentState new_recurrent_state(const RecurrentShape& shape) override {
+    return inner_->new_recurrent_state(shape);
+  }
   void reserve(const ProjectionGroup& group, std::size_t n_tokens, Epilogue epilogue) override {
     inner_->reserve(group, n_tokens, epilogue);
   }
@@ -182,6 +185,21 @@ class TracingBackend final : public Backend {
                  std::size_t n_heads, float scale, Tensor out) override {
     inner_->attention(q, batch, cache, layer, n_heads, scale, out);
   }
+  void split_heads(Tensor x, std::size_t head_dim, std::size_t n_tokens, Tensor even,
+                   Tensor odd) override {
+    inner_->split_heads(x, head_dim, n_tokens, even, odd);
+  }
+  void gate(Gate gate, Tensor g, std::size_t n_tokens, Tensor x) override {
+    inner_->gate(gate, g, n_tokens, x);
+  }
+  void causal_conv(const Weight& taps, const Batch& batch, RecurrentState state, std::size_t layer,
+                   Tensor x) override {
+    inner_->causal_conv(taps, batch, state, layer, x);
+  }
+  void delta_net(Tensor qkv, Tensor a, Tensor b, const DeltaGates& gates, const Batch& batch,
+                 RecurrentState state, std::size_t layer, Tensor out) override {
+    inner_->delta_net(qkv, a, b, gates, batch, state, layer, out);
+  }
   void gather(Tensor x, std::span<const std::int32_t> rows, Tensor out) override {
     inner_->gather(x, rows, out);
   }
@@ -191,6 +209,13 @@ class TracingBackend final : public Backend {
   void restore(KvCache cache, std::size_t sequence, std::size_t n,
                std::span<const std::byte> saved) override {
     inner_->restore(cache, sequence, n, saved);
+  }
+  std::vector<std::byte> save(RecurrentState state, std::size_t sequence) override {
+    return inner_->save(state, sequence);
+  }
+  void restore(RecurrentState state, std::size_t sequence,
+               std::span<const std::byte> saved) override {
+    inner_->restore(state, sequence, saved);
   }
   std::span<const float> read(Tensor x, std::size_t t) override { return inner_->read(x, t); }
   Result<void> take_error() override { return inner_->take_error(); }

@@ -256,6 +256,14 @@ std::optional<std::vector<std::int64_t>> Value::as_i64s() const {
 }
 std::optional<std::vector<double>> Value::as_f64s() const { return convert_all<double>(*this); }
 
+std::optional<std::vector<bool>> Value::as_bools() const {
+  if (type_ != ValueType::array || element_ != ValueType::boolean) return std::nullopt;
+  std::vector<bool> flags;
+  flags.reserve(count_);
+  for (const std::byte b : bytes_.subspan(kArrayHeadBytes)) flags.push_back(b == std::byte{1});
+  return flags;
+}
+
 std::optional<std::vector<std::string_view>> Value::as_strings() const {
   if (type_ != ValueType::array || element_ != ValueType::string) return std::nullopt;
   std::vector<std::string_view> texts;

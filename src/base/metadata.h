@@ -49,9 +49,10 @@ class Value {
   std::optional<double> as_f64() const;  // f32, f64 or an integer
   std::optional<bool> as_bool() const;
   std::optional<std::string_view> as_string() const;
-  // Arrays of any integer type, of f32/f64 or integers, of strings.
+  // Arrays of any integer type, of f32/f64 or integers, of bools, of strings.
   std::optional<std::vector<std::int64_t>> as_i64s() const;
   std::optional<std::vector<double>> as_f64s() const;
+  std::optional<std::vector<bool>> as_bools() const;
   std::optional<std::vector<std::string_view>> as_strings() const;
   // Calls visit(text) for each string of such an array, without a list of them all. False: it is
   // none.

@@ -45,6 +45,7 @@ class Sizes {
         per_token_(model.kv_bytes_per_token(!int8_)) {}
 
   std::uint64_t per_token() const { return per_token_; }
+  std::uint64_t state() const { return graph_.config().recurrent.bytes(); }
   std::uint64_t cache(std::uint64_t context) const {
     return checked_mul(context, per_token_).value_or(kEverything);
   }
@@ -58,16 +59,17 @@ class Sizes {
                                            .max_tokens = batch});
     const auto state = graph_.new_state(*backend, batch, /*context=*/1);
     const std::uint64_t angles = batch * 2 * graph_.config().rope.frequencies.size();
-    return backend->memory_bytes() - per_token_ + angles * sizeof(float);  // made by the first pass
+    return backend->memory_bytes() - per_token_ - this->state() +
+           angles * sizeof(float);  // made by the first pass
   }
 
   bool fits(std::uint64_t context, std::uint64_t bytes) const {
-    const auto both = checked_add(cache(context), scratch(context));
-    return both && *both <= bytes;
+    const auto all = checked_add(cache(context), state() + scratch(context));
+    return all && *all <= bytes;
   }
 
   std::uint64_t largest(std::uint64_t bytes) const {
-    if (fits(kMaxBatch, bytes)) return (bytes - scratch(kMaxBatch)) / per_token_;
+    if (fits(kMaxBatch, bytes)) return (bytes - state() - scratch(kMaxBatch)) / per_token_;
     std::uint64_t low = 0, high = kMaxBatch;  // low fits, high does not
     while (high - low > 1) {
       const std::uint64_t middle = (low + high) / 2;
@@ -92,12 +94,14 @@ Result<MemoryPlan> plan(const Model& model, const SessionOptions& options,
   if (context > largest) {
     if (options.context > 0 || largest == 0) {
       const auto gigabytes = [](std::uint64_t n) { return static_cast<double>(n) * 1e-9; };
+      const std::string state =
+          sizes.state() > 0 ? stringf(" and %.2f GB of state", gigabytes(sizes.state())) : "";
       return errorf(ErrorCode::out_of_memory,
                     "a context of %" PRIu64
-                    " tokens needs %.2f GB of cache and %.2f GB of scratch, %.2f GB of memory are "
-                    "available: at most %" PRIu64 " tokens fit",
+                    " tokens needs %.2f GB of cache and %.2f GB of scratch%s, %.2f GB of memory "
+                    "are available: at most %" PRIu64 " tokens fit",
                     context, gigabytes(sizes.cache(context)), gigabytes(sizes.scratch(context)),
-                    gigabytes(available.value_or(kEverything)), largest);
+                    state.c_str(), gigabytes(available.value_or(kEverything)), largest);
     }
     context = largest;
   }
@@ -106,6 +110,7 @@ Result<MemoryPlan> plan(const Model& model, const SessionOptions& options,
                     .weight_bytes = model.file_bytes(),
                     .kv_bytes_per_token = sizes.per_token(),
                     .kv_bytes = sizes.cache(context),
+                    .state_bytes = sizes.state(),
                     .scratch_bytes = sizes.scratch(context)};
 }
 

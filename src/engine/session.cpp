@@ -23,7 +23,7 @@ struct Snapshot::State {
   std::uint64_t model;
   Activations activations;
   std::size_t position;
-  std::vector<std::byte> cache;
+  std::vector<std::byte> cache, recurrent;
 };
 
 struct Session::State {
@@ -37,6 +37,19 @@ struct Session::State {
   std::size_t position = 0;
   std::vector<float> logits = {};
   std::vector<std::int32_t> positions, sequences;  // room for the largest batch
+
+  // The recurrent state at earlier positions, ascending.
+  struct Mark {
+    std::size_t position;
+    std::vector<std::byte> recurrent;
+  };
+  std::vector<Mark> marks = {};
+
+  bool is_recurrent() const { return graph.config().recurrent.n_layers > 0; }
+  // The last position, up to this one, whose state is at hand. `here`: the current one's is.
+  std::size_t rewindable(std::size_t to, bool here) const;
+  // To a position that rewindable() gave.
+  void go_back(std::size_t to);
 
   // Computes one batch and writes its logits (of the last token, or of all) to `out`.
   Result<void> run(std::span<const Token> tokens, bool want_logits, bool all, float* out);
@@ -123,6 +136,20 @@ Result<void> Session::State::run(std::span<const Token> tokens, bool want_logits
   return backend->take_error();
 }
 
+std::size_t Session::State::rewindable(std::size_t to, bool here) const {
+  if (!is_recurrent() || (here && to >= position)) return std::min(to, position);
+  const auto later = std::ranges::upper_bound(marks, to, {}, &Mark::position);
+  return later == marks.begin() ? 0 : std::prev(later)->position;
+}
+
+void Session::State::go_back(std::size_t to) {
+  std::erase_if(marks, [&](const Mark& mark) { return mark.position > to; });
+  if (!marks.empty() && marks.back().position == to) {
+    graph.restore_recurrent(*backend, *scratch, marks.back().recurrent);
+  }
+  position = to;
+}
+
 Result<std::span<const float>> Session::append(std::span<const Token> tokens, Logits logits,
                                                const Progress& progress) {
   State& s = *state_;
@@ -143,8 +170,9 @@ Result<std::span<const float>> Session::append(std::span<const Token> tokens, Lo
   }
   const std::size_t start = s.position;
   const bool all = logits == Logits::all;
+  bool computed = false;
   const auto undo = [&](Error error) {
-    s.position = start;
+    if (computed) s.go_back(s.rewindable(start, /*here=*/false));
     return error;
   };
   try {
@@ -157,6 +185,7 @@ Result<std::span<const float>> Session::append(std::span<const Token> tokens, Lo
       const std::size_t n = std::min(s.positions.size(), tokens.size() - done);
       const bool last = done + n == tokens.size();
       float* const out = s.logits.data() + (all ? done * vocab : 0);
+      computed = true;
       const auto ran = s.run(tokens.subspan(done, n), all || last, all, out);
       if (!ran) return undo(ran.error());
       s.position += n;
@@ -166,7 +195,7 @@ Result<std::span<const float>> Session::append(std::span<const Token> tokens, Lo
     static_cast<void>(s.backend->take_error());
     return undo(Error(ErrorCode::out_of_memory, "no memory for the logits"));
   } catch (...) {  // the caller's own, out of its callback
-    s.position = start;
+    if (computed) s.go_back(s.rewindable(start, /*here=*/false));
     throw;
   }
   // What is not finite anywhere in a dense layer ends up here.
@@ -187,8 +216,34 @@ Result<void> Session::rewind(std::int32_t position) {
                   "cannot go back to position %" PRId32 ", expected 0 to %zu", position,
                   state_->position);
   }
-  state_->position = static_cast<std::size_t>(position);
+  if (const std::int32_t last = rewindable(position); last < position) {
+    return errorf(ErrorCode::invalid_argument,
+                  "cannot go back to position %" PRId32
+                  ": a recurrent model can only go back to a snapshot, a mark or 0 (the last mark "
+                  "before is at %" PRId32 ")",
+                  position, last);
+  }
+  if (static_cast<std::size_t>(position) < state_->position) {
+    state_->go_back(static_cast<std::size_t>(position));
+  }
   return {};
+}
+
+std::int32_t Session::rewindable(std::int32_t position) const {
+  const auto to = static_cast<std::size_t>(std::max(position, 0));
+  return static_cast<std::int32_t>(state_->rewindable(to, /*here=*/true));
+}
+
+Result<void> Session::mark() try {
+  State& s = *state_;
+  if (!s.is_recurrent() || s.position == 0) return {};
+  if (!s.marks.empty() && s.marks.back().position == s.position) return {};
+  State::Mark mark{s.position, s.graph.save_recurrent(*s.backend, *s.scratch)};
+  if (s.marks.size() == kMarks) s.marks.erase(s.marks.begin());
+  s.marks.push_back(std::move(mark));
+  return {};
+} catch (const std::bad_alloc&) {
+  return errorf(ErrorCode::out_of_memory, "no memory for a mark at %zu tokens", state_->position);
 }
 
 Result<Snapshot> Session::snapshot() const try {
@@ -197,7 +252,8 @@ Result<Snapshot> Session::snapshot() const try {
       Snapshot::State{.model = s.model,
                       .activations = s.activations,
                       .position = s.position,
-                      .cache = s.graph.save(*s.backend, *s.scratch, s.position)}));
+                      .cache = s.graph.save(*s.backend, *s.scratch, s.position),
+                      .recurrent = s.graph.save_recurrent(*s.backend, *s.scratch)}));
 } catch (const std::bad_alloc&) {
   return errorf(ErrorCode::out_of_memory, "no memory for a snapshot of %zu tokens",
                 state_->position);
@@ -219,7 +275,9 @@ Result<void> Session::restore(const Snapshot& snapshot) {
                   "the snapshot holds %zu tokens, the context of this session %zu", saved.position,
                   s.context);
   }
+  s.marks.clear();  // the cache below them is another one's
   s.graph.restore(*s.backend, *s.scratch, saved.position, saved.cache);
+  s.graph.restore_recurrent(*s.backend, *s.scratch, saved.recurrent);
   s.position = saved.position;
   return {};
 }
@@ -229,7 +287,9 @@ Snapshot::Snapshot(Snapshot&&) noexcept = default;
 Snapshot& Snapshot::operator=(Snapshot&&) noexcept = default;
 Snapshot::~Snapshot() = default;
 std::int32_t Snapshot::position() const { return static_cast<std::int32_t>(state_->position); }
-std::uint64_t Snapshot::memory_bytes() const { return state_->cache.size(); }
+std::uint64_t Snapshot::memory_bytes() const {
+  return state_->cache.size() + state_->recurrent.size();
+}
 
 Result<const char*> cpu_level() {
   const kernels::Choice& choice = kernels::chosen();
