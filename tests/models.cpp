@@ -16,7 +16,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kModels = fs::path(TSQ_TEST_DATA) / "models";
+// Where the models are, each with its golden values.
+const fs::path kFolders[] = {fs::path(TSQ_TEST_DATA) / "models",
+                             fs::path(TSQ_TEST_DATA) / "qwen35"};
+
+fs::path in_its_folder(const std::string& file) {
+  return (fs::exists(kFolders[1] / file) ? kFolders[1] : kFolders[0]) / file;
+}
 
 const fs::path& scratch_folder() {
   static const TemporaryFolder folder;
@@ -27,14 +33,15 @@ const fs::path& scratch_folder() {
 
 Golden read_golden(const std::string& file) {
   const std::string stem = file.substr(0, file.find('.'));
-  std::ifstream text(kModels / (stem + ".json"));
+  const fs::path path = in_its_folder(stem + ".json");
+  std::ifstream text(path);
   const auto json = nlohmann::json::parse(text);
   Golden golden{json.at("vocab"), {}, {}};
   for (const auto& prompt : json.at("prompts")) {
     golden.prompts.push_back({prompt.at("tokens"), prompt.at("positions"), prompt.at("row")});
   }
   golden.logits.resize(golden.vocab * json.at("rows").get<std::size_t>());
-  std::ifstream in(kModels / json.at("logits").get<std::string>(), std::ios::binary);
+  std::ifstream in(path.parent_path() / json.at("logits").get<std::string>(), std::ios::binary);
   in.read(reinterpret_cast<char*>(golden.logits.data()),
           static_cast<std::streamsize>(golden.logits.size() * sizeof(float)));
   EXPECT_TRUE(in) << stem;
@@ -44,7 +51,7 @@ Golden read_golden(const std::string& file) {
 fs::path converted(const std::string& file, bool t2) {
   const fs::path target = scratch_folder() / (file + (t2 ? ".t2" : ".auto") + ".tsq");
   if (fs::exists(target)) return target;
-  const std::vector<fs::path> sources = {kModels / file};
+  const std::vector<fs::path> sources = {in_its_folder(file)};
   const auto made = convert::convert(
       sources, target,
       {.encoding = t2 ? convert::TernaryEncoding::t2 : convert::TernaryEncoding::automatic});
@@ -63,9 +70,11 @@ Model open_model(const std::string& file, bool t2) {
 
 std::vector<std::string> all_models() {
   std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(kModels)) {
-    if (entry.path().extension() == ".gguf" || entry.is_directory()) {
-      files.push_back(entry.path().filename().string());
+  for (const fs::path& folder : kFolders) {
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      if (entry.path().extension() == ".gguf" || entry.is_directory()) {
+        files.push_back(entry.path().filename().string());
+      }
     }
   }
   std::ranges::sort(files);

@@ -1,4 +1,5 @@
-// The tiny models of tests/data/models: converted once a process, with their golden logits.
+// The tiny models of tests/data/models and tests/data/qwen35: converted once a process, with their
+// golden logits.
 #pragma once
 
 #include <filesystem>
@@ -24,17 +25,17 @@ struct Golden {
   const float* row(std::size_t i) const { return logits.data() + i * vocab; }
 };
 
-// The golden values that serve tests/data/models/<file>: of the part of its name before the dot.
+// The golden values that serve <file>: of the part of its name before the dot.
 Golden read_golden(const std::string& file);
 
-// The .tsq made from tests/data/models/<file> (or folder), ternary weights as t2 or by the fixed
+// The .tsq made from <file> (or folder), ternary weights as t2 or by the fixed
 // rule: t1, or t2 where t1 cannot hold them.
 std::filesystem::path converted(const std::string& file, bool t2 = false);
 
 // The same, opened.
 Model open_model(const std::string& file, bool t2 = false);
 
-// Every .gguf and every folder of tests/data/models.
+// Every .gguf and every folder of models.
 std::vector<std::string> all_models();
 
 // max |a - b| / max |b|: the error metric of every comparison of logits.
