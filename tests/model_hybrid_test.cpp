@@ -85,7 +85,7 @@ TEST_F(HybridSessionTest, SnapshotsHoldTheState) {
   append(session, tokens.first(4));
   const auto snapshot = session.snapshot();
   ASSERT_TRUE(snapshot);
-  EXPECT_EQ(snapshot->memory_bytes(), 4 * model_.kv_bytes_per_token() + kStateBytes);
+  EXPECT_EQ(snapshot->memory_bytes(), 4 * model_.kv_bytes_per_token(false) + kStateBytes);
   append(session, other_);
   append(another, other_);
   ASSERT_TRUE(another.mark());
@@ -119,7 +119,7 @@ TEST_F(HybridSessionTest, AFailureGoesBackToTheLastMark) {
 
 TEST_F(HybridSessionTest, TakesWhatItPlanned) {
   // One layer attends: keys and values of 32, f16.
-  EXPECT_EQ(model_.kv_bytes_per_token(), 2 * 32 * 2);
+  EXPECT_EQ(model_.kv_bytes_per_token(false), 2 * 32 * 2);
   for (const std::int32_t context : {1, 16, 512, 700}) {
     const SessionOptions options = {.context = context};
     const auto plan = Session::plan(model_, options);
