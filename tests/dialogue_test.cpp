@@ -14,8 +14,9 @@ namespace tsq::tool {
 namespace {
 
 constexpr char kTemplate[] =
-    "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant]"
-    "{% if enable_thinking %} <think>\n{% endif %}";
+    "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}"
+    "{% if add_generation_prompt %}[assistant]{% if enable_thinking %} <think>\n{% endif %}"
+    "{% endif %}";
 
 class DialogueTest : public testing::Test {
  protected:
@@ -32,6 +33,18 @@ class DialogueTest : public testing::Test {
 
   Model model_;
 };
+
+TEST_F(DialogueTest, KnowsWhatLaterPromptsBeginWith) {
+  Dialogue d = dialogue("Be brief", true);
+  d.say("One \xe2\x80\x9c");
+  const auto prompt = d.prompt();
+  ASSERT_TRUE(prompt);
+  ASSERT_LT(prompt->lasting, prompt->tokens.size());
+  const std::span tokens(prompt->tokens);
+  EXPECT_EQ(model_.tokenizer()->decode(tokens.first(prompt->lasting)),
+            "[system] Be brief\n[user] One \xe2\x80\x9c\n");
+  EXPECT_EQ(model_.tokenizer()->decode(tokens.subspan(prompt->lasting)), "[assistant] <think>\n");
+}
 
 TEST_F(DialogueTest, RendersItsMessages) {
   Dialogue d = dialogue("Be brief");
@@ -148,6 +161,40 @@ TEST_F(DialogueTest, ReadsOnlyWhatIsNew) {
   const auto after = reader.read(first);
   ASSERT_TRUE(after);
   EXPECT_TRUE(std::ranges::equal(*after, fresh_logits(first)));
+}
+
+// A recurrent model goes back to where later prompts part from the one that was read.
+TEST(ReaderTest, ReadsOnlyWhatIsNewToARecurrentModel) {
+  const Model model = test::open_model("qwen35_two.gguf");
+  Session session = *Session::create(model, {.context = 64});
+  Reader reader(session);
+  // Messages, the beginning of an answer (8, 8), answers, and what a template leaves of them.
+  const std::vector<Token> first = {5, 17, 101, 3, 8, 8};
+  const std::vector<Token> kept = {5, 17, 101, 3, 8, 8, 40, 41, 50, 51, 8, 8};
+  const std::vector<Token> cut = {5, 17, 101, 3, 41, 60, 61, 62, 8, 8};
+  const std::vector<Token> other = {7, 7, 7, 8, 8};
+  std::size_t read = 0;
+  const auto expect = [&](const std::vector<Token>& tokens, std::size_t is_new) {
+    const auto logits = reader.read(tokens, tokens.size() - 2);
+    ASSERT_TRUE(logits);
+    Session fresh = *Session::create(model, {.context = 64});
+    EXPECT_TRUE(std::ranges::equal(*logits, *fresh.append(tokens)));
+    read += is_new;
+    EXPECT_EQ(reader.timing().tokens, read);
+  };
+  expect(first, 6);
+  ASSERT_TRUE(reader.append(40));
+  expect(first, 2);  // the answer once more
+  ASSERT_TRUE(reader.append(40));
+  ASSERT_TRUE(reader.append(41));
+  expect(kept, 4);  // all of the answer is held
+  ASSERT_TRUE(reader.append(42));
+  expect(cut, 6);  // its beginning is gone: from the mark after the first message
+  expect(cut, 2);
+  expect(other, 5);
+  const std::vector<Token> too_long(65, 5);
+  EXPECT_EQ(reader.read(too_long).error().code(), ErrorCode::out_of_context);
+  expect(other, 2);
 }
 
 }  // namespace

@@ -126,13 +126,14 @@ class Bench {
 
   // Brings `depth` random tokens into the context; what is there already is used.
   Result<void> go_to(std::int32_t depth) {
-    if (const auto back = session_.rewind(std::min(depth, session_.position())); !back) return back;
-    if (session_.position() == depth) return {};
+    const std::int32_t back = session_.rewindable(std::min(depth, session_.position()));
+    if (const auto rewound = session_.rewind(back); !rewound) return rewound;
+    if (session_.position() == depth) return session_.mark();
     const auto tokens = random_tokens(depth - session_.position());
     const auto read =
         session_.append(tokens, Logits::last, [](auto, auto) { return !interrupted(); });
     if (!read) return read.error();
-    return {};
+    return session_.mark();
   }
 
   // Seconds.

@@ -289,7 +289,7 @@ Chat::Outcome Chat::respond(chat::Json before) {
     dialogue_.restore(std::move(before));
     return survive(prompt.error());
   }
-  const auto logits = reader_.read(prompt->tokens);
+  const auto logits = reader_.read(prompt->tokens, prompt->lasting);
   if (!logits) {
     dialogue_.restore(std::move(before));
     if (logits.error().code() == ErrorCode::out_of_context)

@@ -30,6 +30,14 @@ bool ends_in_open_thought(std::string_view prompt) {
   return last != prompt.npos && prompt.substr(0, last + 1).ends_with("<think>");
 }
 
+// Bytes, of whole characters.
+std::size_t common_beginning(std::string_view a, std::string_view b) {
+  auto same = static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first -
+                                       a.begin());
+  while (same > 0 && same < a.size() && (a[same] & '\xc0') == '\x80') --same;
+  return same;
+}
+
 // Brackets within brackets, outside strings: what is nested deep is slow to copy, or worse.
 int nesting(std::string_view json) {
   int depth = 0, deepest = 0;
@@ -121,10 +129,20 @@ Result<Dialogue::Prompt> Dialogue::prompt() {
     warned_ = true;
     warn("%s: ChatML is used instead", printable(rendered->fallback->message(), 400).c_str());
   }
-  auto tokens = tokenizer_.encode(
-      rendered->text, {.add_special = false, .parse_special = true, .guard = guarded->mark});
+  const EncodeOptions encoding = {
+      .add_special = false, .parse_special = true, .guard = guarded->mark};
+  auto tokens = tokenizer_.encode(rendered->text, encoding);
   if (!tokens) return tokens.error();
-  return Prompt{*std::move(tokens), ends_in_open_thought(rendered->text)};
+
+  // What the template puts before the answer may be gone once it is given: a thought that was
+  // begun.
+  conversation.add_generation_prompt = false;
+  const auto messages = template_.render(conversation);
+  const std::size_t same = messages ? common_beginning(rendered->text, messages->text) : 0;
+  const auto rest = tokenizer_.encode(std::string_view(rendered->text).substr(same), encoding);
+  const std::size_t begun = rest ? std::min(rest->size(), tokens->size()) : tokens->size();
+  const std::size_t lasting = tokens->size() - begun;
+  return Prompt{*std::move(tokens), ends_in_open_thought(rendered->text), lasting};
 }
 
 std::string Dialogue::to_json() const { return Json{{"messages", messages_}}.dump(2) + "\n"; }

@@ -37,7 +37,8 @@ class Dialogue {
 
   struct Prompt {
     std::vector<Token> tokens;
-    bool in_thought;  // the template has begun a thought
+    bool in_thought;      // the template has begun a thought
+    std::size_t lasting;  // tokens before the answer's beginning, which later prompts share
   };
   // The prompt for the next answer. Warns, once, where the template cannot be used. Errors: the
   // template refuses the conversation.

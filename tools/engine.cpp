@@ -102,7 +102,11 @@ Result<void> describe(const Model& model, const EngineOptions& options) {
        {"weight_bytes", plan->weight_bytes},
        {"cache_bytes", plan->kv_bytes},
        {"cache_bytes_per_token", plan->kv_bytes_per_token},
+       {"state_bytes", plan->state_bytes},
        {"scratch_bytes", plan->scratch_bytes}});
+  if (plan->state_bytes > 0)
+    info_fact("state",
+              human_bytes(plan->state_bytes) + " of recurrent layers, whatever the context", {});
   describe_compute(options);
   return {};
 }

@@ -33,48 +33,60 @@ void Timing::print(const char* what) const {
             {{"tokens", tokens}, {"seconds", seconds}, {"tokens_per_second", rate}});
 }
 
-Result<std::span<const float>> Reader::read(std::span<const Token> prompt) {
+Result<std::span<const float>> Reader::read(std::span<const Token> prompt, std::size_t lasting) {
   const auto start = Clock::now();
   auto same = static_cast<std::size_t>(
       std::mismatch(prompt.begin(), prompt.end(), held_.begin(), held_.end()).first -
       prompt.begin());
   if (!prompt.empty()) same = std::min(same, prompt.size() - 1);  // logits come of a token
-  if (const auto rewound = session_.rewind(static_cast<std::int32_t>(same)); !rewound)
-    return rewound.error();
+  const std::int32_t back = session_.rewindable(static_cast<std::int32_t>(same));
+  if (const auto rewound = session_.rewind(back); !rewound) return rewound.error();
+  same = static_cast<std::size_t>(back);
   held_.resize(same);
 
   const auto rest = prompt.subspan(same);
-  const auto logits = read_in_pieces(rest);
+  const bool marks = session_.is_recurrent() && lasting > same && lasting < prompt.size();
+  const auto logits = read_in_pieces(rest, marks ? lasting - same : 0);
   if (!logits) return logits.error().at("prompt");
-  held_.assign(prompt.begin(), prompt.end());
   timing_ += {rest.size(), rest.size(), seconds_since(start)};
   return logits;
 }
 
-Result<std::span<const float>> Reader::read_in_pieces(std::span<const Token> tokens) {
+Result<std::span<const float>> Reader::read_in_pieces(std::span<const Token> tokens,
+                                                      std::size_t mark) {
   constexpr std::size_t kFirst = 32, kMost = 512;
   constexpr double kSeconds = 0.25;
   if (tokens.size() > static_cast<std::size_t>(session_.context() - session_.position()))
     return session_.append(tokens);  // for its error
   ProgressBar bar("prompt", ProgressBar::Unit::tokens);
   std::size_t n = kFirst;
-  for (std::size_t done = 0;; n = std::min(n, kMost)) {
+  for (std::size_t done = 0;;) {
     if (interrupted()) return Error(ErrorCode::cancelled, "cancelled while reading the prompt");
     bar.update(done, tokens.size());
-    n = std::min(n, tokens.size() - done);
+    const std::size_t end = done < mark ? mark : tokens.size();
+    const auto piece = tokens.subspan(done, std::min(n, end - done));
     const auto start = Clock::now();
-    const auto logits = session_.append(tokens.subspan(done, n));
-    done += n;
+    const auto logits = append(piece);
+    done += piece.size();
     if (!logits || done == tokens.size()) return logits;
-    if (seconds_since(start) < kSeconds) n *= 2;
+    if (done == mark) {
+      if (const auto marked = session_.mark(); !marked)
+        warn("%s: the next message will be read with all before it",
+             marked.error().message().c_str());
+    }
+    if (seconds_since(start) < kSeconds) n = std::min(2 * n, kMost);
   }
 }
 
-Result<std::span<const float>> Reader::append(Token token) {
-  const auto logits = session_.append({&token, 1});
-  if (logits) held_.push_back(token);
+Result<std::span<const float>> Reader::append(std::span<const Token> tokens) {
+  const auto logits = session_.append(tokens);
+  if (logits) held_.insert(held_.end(), tokens.begin(), tokens.end());
+  held_.resize(
+      static_cast<std::size_t>(session_.position()));  // less than before after some errors
   return logits;
 }
+
+Result<std::span<const float>> Reader::append(Token token) { return append({&token, 1}); }
 
 Generation::Generation(const Tokenizer& tokenizer, Reader& reader, Sampler& sampler,
                        const GenerationOptions& options, Sink& sink)

@@ -23,14 +23,16 @@ struct Timing {
   void print(const char* what) const;
 };
 
-// Reads prompts into a session. What the session holds of a prompt already is not read again.
+// Reads prompts into a session. What the session holds of a prompt already is not read again, as
+// far as it can go back to there.
 class Reader {
  public:
   explicit Reader(Session& session) : session_(session) {}
 
-  // Logits after the prompt, with a progress bar. Errors: those of Session::append; cancelled when
-  // Ctrl-C was pressed.
-  Result<std::span<const float>> read(std::span<const Token> prompt);
+  // Logits after the prompt, with a progress bar. lasting: how many of its first tokens prompts to
+  // come are expected to begin with; a session that needs marks gets one there. Errors: those of
+  // Session::append; cancelled when Ctrl-C was pressed.
+  Result<std::span<const float>> read(std::span<const Token> prompt, std::size_t lasting = 0);
   Result<std::span<const float>> append(Token token);
 
   bool is_full() const { return session_.position() == session_.context(); }
@@ -38,8 +40,10 @@ class Reader {
   const Timing& timing() const { return timing_; }  // of every prompt so far
 
  private:
-  // In pieces that take a moment each, so that Ctrl-C is soon heeded.
-  Result<std::span<const float>> read_in_pieces(std::span<const Token> tokens);
+  // In pieces that take a moment each, so that Ctrl-C is soon heeded. One of them ends where the
+  // mark is due, unless that is 0.
+  Result<std::span<const float>> read_in_pieces(std::span<const Token> tokens, std::size_t mark);
+  Result<std::span<const float>> append(std::span<const Token> tokens);
 
   Session& session_;
   std::vector<Token> held_;  // by the session

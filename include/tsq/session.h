@@ -96,10 +96,12 @@ class TSQ_API Session {
   // Forgets every token from `position` on. Errors: invalid_argument (not 0 <= position <=
   // position(); in a recurrent model, neither position() nor a mark nor 0).
   Result<void> rewind(std::int32_t position);
+  // Whether the model is recurrent: rewind() needs marks.
+  bool is_recurrent() const;
   // The last position, up to this one, that rewind() can go back to.
   std::int32_t rewindable(std::int32_t position) const;
   // Lets rewind() come back to position(). A recurrent model's state is copied (a snapshot would
-  // copy the cache too), that of the last kMarks positions kept; other models need no marks.
+  // copy the cache too) and that of the last kMarks positions kept; other models need no marks.
   // Errors: out_of_memory.
   Result<void> mark();
   static constexpr std::int32_t kMarks = 2;

@@ -229,6 +229,8 @@ Result<void> Session::rewind(std::int32_t position) {
   return {};
 }
 
+bool Session::is_recurrent() const { return state_->is_recurrent(); }
+
 std::int32_t Session::rewindable(std::int32_t position) const {
   const auto to = static_cast<std::size_t>(std::max(position, 0));
   return static_cast<std::int32_t>(state_->rewindable(to, /*here=*/true));
