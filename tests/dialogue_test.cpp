@@ -194,7 +194,7 @@ TEST(ReaderTest, ReadsOnlyWhatIsNewToARecurrentModel) {
   expect(other, 5);
   const std::vector<Token> too_long(65, 5);
   EXPECT_EQ(reader.read(too_long).error().code(), ErrorCode::out_of_context);
-  expect(other, 2);
+  expect(other, 5);
 }
 
 }  // namespace
