@@ -158,11 +158,12 @@ std::vector<bool> read_kinds(KeyReader& keys, const Metadata& metadata, std::siz
   if (const Value* const list = metadata.find(key)) {
     const auto flags = list->as_bools();
     if (!flags || flags->size() < n_layers) {
+      const bool is_list = list->type() == ValueType::array;
+      const char* const type = value_type_name(is_list ? list->element_type() : list->type());
+      const std::string found = is_list ? stringf("%" PRIu64 " x %s", list->count(), type) : type;
       keys.fail(errorf(ErrorCode::damaged,
-                       "metadata '%s' has %" PRIu64
-                       " elements of type %s, expected a bool for each of %zu layers",
-                       key.c_str(), list->count(), value_type_name(list->element_type()),
-                       n_layers));
+                       "metadata '%s' is %s, expected a bool for each of %zu layers", key.c_str(),
+                       found.c_str(), n_layers));
       return kinds;
     }
     std::copy_n(flags->begin(), n_layers, kinds.begin());
@@ -173,8 +174,8 @@ std::vector<bool> read_kinds(KeyReader& keys, const Metadata& metadata, std::siz
   for (const bool kind : {false, true}) {
     if (std::ranges::find(kinds, kind) != kinds.end()) continue;
     keys.fail(errorf(ErrorCode::unsupported,
-                     "none of the %zu layers is %s, tsq's graph for qwen35 has both kinds",
-                     n_layers, kind ? "recurrent" : "an attention layer"));
+                     "none of the %zu layers %s, tsq's graph for qwen35 has both kinds", n_layers,
+                     kind ? "is recurrent" : "attends"));
   }
   return kinds;
 }
