@@ -1,7 +1,6 @@
-// kernels/x86/t2.h for this level.
-#include "kernels/x86/t2.h"
-
+// kernels/x86/t2_layout.h for this level.
 #include "kernels/avx2/dot.h"
+#include "kernels/x86/t2_layout.h"
 #include "kernels/x86/ternary_gemm_f32.h"
 
 namespace tsq::kernels::avx2 {

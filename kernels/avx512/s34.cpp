@@ -1,8 +1,7 @@
-// kernels/x86/s34.h for this level.
-#include "kernels/x86/s34.h"
-
+// kernels/x86/s34_layout.h for this level.
 #include "kernels/avx512/dot.h"
 #include "kernels/avx512/quads.h"
+#include "kernels/x86/s34_layout.h"
 #include "kernels/x86/ternary_gemm_f32.h"
 
 namespace tsq::kernels::avx512 {

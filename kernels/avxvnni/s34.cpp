@@ -1,8 +1,7 @@
-// kernels/x86/s34.h for this level.
-#include "kernels/x86/s34.h"
-
+// kernels/x86/s34_layout.h for this level.
 #include "kernels/avx2/quads.h"
 #include "kernels/avxvnni/dot.h"
+#include "kernels/x86/s34_layout.h"
 
 namespace tsq::kernels::avxvnni {
 

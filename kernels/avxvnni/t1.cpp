@@ -1,4 +1,4 @@
-// kernels/x86/t1.h for this level.
+// kernels/x86/t1_layout.h for this level.
 #include "kernels/avx2/digits.h"
 #include "kernels/avxvnni/dot.h"
 #include "kernels/x86/t1_telescoped.h"

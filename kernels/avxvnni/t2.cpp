@@ -1,7 +1,6 @@
-// kernels/x86/t2.h for this level.
-#include "kernels/x86/t2.h"
-
+// kernels/x86/t2_layout.h for this level.
 #include "kernels/avxvnni/dot.h"
+#include "kernels/x86/t2_layout.h"
 
 namespace tsq::kernels::avxvnni {
 

@@ -4,7 +4,7 @@
 // Registers, of 16: sum 1, digits 5, temporaries; tables and factors come from memory.
 #pragma once
 
-#include "kernels/x86/t1.h"
+#include "kernels/x86/t1_layout.h"
 
 namespace tsq::kernels {
 namespace {

@@ -9,7 +9,7 @@
 // Registers, of 16: sums 8, v 4, x 1, temporary 1; of 32: the same.
 #pragma once
 
-#include "kernels/x86/t1.h"
+#include "kernels/x86/t1_layout.h"
 
 namespace tsq::kernels {
 namespace {
