@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -31,11 +32,69 @@ TEST(ThreadPoolTest, GivesEveryIndexOnce) {
     for (const std::size_t grain : {1, 3, 64, 5000}) {
       std::vector<std::atomic<int>> seen(count);
       pool.parallel_for(count, grain, [&](std::size_t first, std::size_t last) {
-        ASSERT_LE(last - first, std::max(grain, std::size_t{1}));
+        ASSERT_EQ(first % grain, 0u);
+        ASSERT_TRUE(last % grain == 0 || last == count);
         for (std::size_t i = first; i < last; ++i) ++seen[i];
       });
       for (const auto& n : seen) ASSERT_EQ(n.load(), 1) << count << " by " << grain;
     }
+  }
+}
+
+// A thread that takes the first piece and is held there keeps little of the work to itself, and the
+// last pieces are the smallest.
+TEST(ThreadPoolTest, SharesOutLessTowardsTheEnd) {
+  ThreadPool pool(2);
+  std::vector<std::size_t> sizes(4096);
+  pool.parallel_for(4096, 2, [&](std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last; ++i) sizes[i] = last - first;
+  });
+  EXPECT_LE(sizes.front(), 4096u / 8);
+  EXPECT_TRUE(std::is_sorted(sizes.rbegin(), sizes.rend()));
+  EXPECT_EQ(sizes.back(), 2u);
+}
+
+// Each of two pieces waits for the other to begin.
+TEST(ThreadPoolTest, RunsPiecesAtOnce) {
+  ThreadPool pool(2);
+  for (int round = 0; round < 50; ++round) {
+    std::atomic<int> begun{0};
+    pool.parallel_for(2, 1, [&](std::size_t, std::size_t) {
+      ++begun;
+      while (begun.load() != 2) std::this_thread::yield();
+    });
+  }
+}
+
+// Workers that have no core are not waited for: on however few of them, the work goes on.
+TEST(ThreadPoolTest, ManyMoreThreadsThanCores) {
+  ThreadPool pool(64);
+  std::size_t total = 0;
+  for (int round = 0; round < 2000; ++round) {
+    std::atomic<std::size_t> sum{0};
+    pool.parallel_for(100, 1, [&](std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) sum += i;
+    });
+    total += sum;
+  }
+  EXPECT_EQ(total, 2000u * (99 * 100 / 2));
+}
+
+// The caller sleeps until a worker that takes its time has left.
+TEST(ThreadPoolTest, WaitsForASlowWorker) {
+  ThreadPool pool(3);
+  const std::thread::id caller = std::this_thread::get_id();
+  for (int round = 0; round < 5; ++round) {
+    std::atomic<int> begun{0}, ended{0};
+    pool.parallel_for(2, 1, [&](std::size_t, std::size_t) {
+      ++begun;
+      while (begun.load() != 2) std::this_thread::yield();
+      if (std::this_thread::get_id() != caller) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(3));
+      }
+      ++ended;
+    });
+    EXPECT_EQ(ended.load(), 2);
   }
 }
 

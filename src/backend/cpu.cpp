@@ -15,8 +15,10 @@ namespace {
 
 using format::Encoding;
 
-// Rows that a thread takes at a time: a whole ternary row block.
+// Rows are shared out in units: a whole ternary row block.
 constexpr std::size_t kRows = kernels::kRowBlock;
+// Kernels read the two halves of a range side by side.
+constexpr std::size_t kLeastUnits = 2;
 
 struct TensorData {
   Buffer<float> data;  // [n_tokens][stride], zeros from width on
@@ -362,10 +364,7 @@ class CpuBackend final : public Backend {
              const std::vector<kernels::Outputs>& products) {
     std::size_t units = 0;
     for (std::size_t i = begin; i < end; ++i) units += round_up(group[i].shape.rows, kRows) / kRows;
-    // A few pieces a thread, so that a slow core does not hold the others.
-    const std::size_t pieces = static_cast<std::size_t>(pool_.threads()) * 4;
-    const std::size_t grain = std::max<std::size_t>(1, (units + pieces - 1) / pieces);
-    pool_.parallel_for(units, grain, [&](std::size_t first, std::size_t last) {
+    pool_.parallel_for(units, kLeastUnits, [&](std::size_t first, std::size_t last) {
       std::size_t start = 0;  // of weight i's units
       for (std::size_t i = begin; i < end; ++i) {
         const std::size_t n = round_up(group[i].shape.rows, kRows) / kRows;

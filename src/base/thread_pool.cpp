@@ -3,6 +3,8 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -11,9 +13,14 @@
 namespace tsq {
 namespace {
 
-// About 20 microseconds: longer than the gap between two operations of one token, short enough to
-// leave the core to others between tokens.
-constexpr int kSpins = 2000;
+constexpr std::uint32_t kWorker = 1;  // one worker that is in
+constexpr std::uint32_t kWorkers = 0xFFFF;
+constexpr std::uint32_t kOpen = 1U << 16;
+constexpr std::uint32_t kStop = 1U << 17;
+constexpr std::uint32_t kGeneration = 1U << 18;
+
+// Pieces that each thread would get of what is left.
+constexpr std::size_t kPieces = 4;
 
 void relax() {
 #if defined(__x86_64__)
@@ -23,16 +30,27 @@ void relax() {
 #endif
 }
 
-// Returns a value of `word` that differs from `old`.
-std::uint32_t wait_for_change(const std::atomic<std::uint32_t>& word, std::uint32_t old) {
-  for (int i = 0; i < kSpins; ++i) {
-    const std::uint32_t now = word.load(std::memory_order_acquire);
-    if (now != old) return now;
-    relax();
+// What to do between two looks at a word that has not changed: spin through the gap between two
+// operations of a token, then leave the core to whoever wants it, and in the end sleep.
+class Patience {
+ public:
+  // False when it is time to sleep.
+  bool wait() {
+    for (int i = 0; i < kRelax; ++i) relax();
+    const auto waited = Clock::now() - start_;
+    if (waited > kYield) return false;
+    if (waited > kSpin) std::this_thread::yield();
+    return true;
   }
-  word.wait(old, std::memory_order_acquire);
-  return word.load(std::memory_order_acquire);
-}
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr int kRelax = 4;
+  static constexpr std::chrono::microseconds kSpin{10};
+  static constexpr std::chrono::microseconds kYield{100};
+
+  Clock::time_point start_ = Clock::now();
+};
 
 // Threads that are started meanwhile take no signals: those are for the threads of the program.
 class BlockedSignals {
@@ -56,7 +74,7 @@ ThreadPool::ThreadPool(int threads) {
   const BlockedSignals blocked;
   workers_.reserve(static_cast<std::size_t>(threads) - 1);
   try {
-    for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
+    for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
   } catch (...) {  // no more threads: those that run must end before their handles go
     stop();
     throw;
@@ -66,31 +84,15 @@ ThreadPool::ThreadPool(int threads) {
 ThreadPool::~ThreadPool() { stop(); }
 
 void ThreadPool::stop() {
-  stop_.store(true, std::memory_order_relaxed);
-  generation_.fetch_add(1, std::memory_order_release);
-  generation_.notify_all();
+  state_.fetch_or(kStop);
+  state_.notify_all();
   for (std::thread& worker : workers_) worker.join();
 }
 
 void ThreadPool::run(FunctionRef<void(int)> task) {
-  if (workers_.empty()) return task(0);
-  task_ = &task;
-  pending_.store(static_cast<std::uint32_t>(workers_.size()), std::memory_order_relaxed);
-  generation_.fetch_add(1, std::memory_order_release);
-  generation_.notify_all();
-  task(0);
-  for (std::uint32_t left = pending_.load(std::memory_order_acquire); left != 0;) {
-    left = wait_for_change(pending_, left);
-  }
-}
-
-void ThreadPool::work(int thread) {
-  for (std::uint32_t seen = 0;;) {
-    seen = wait_for_change(generation_, seen);
-    if (stop_.load(std::memory_order_relaxed)) return;
-    (*task_)(thread);
-    if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) pending_.notify_one();
-  }
+  parallel_for(static_cast<std::size_t>(threads()), 1, [&](std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last; ++i) task(static_cast<int>(i));
+  });
 }
 
 void ThreadPool::parallel_for(std::size_t count, std::size_t grain,
@@ -99,14 +101,69 @@ void ThreadPool::parallel_for(std::size_t count, std::size_t grain,
     if (count != 0) task(0, count);
     return;
   }
-  std::atomic<std::size_t> next{0};
-  run([&](int) {
-    for (;;) {
-      const std::size_t first = next.fetch_add(grain, std::memory_order_relaxed);
-      if (first >= count) return;
-      task(first, std::min(count, first + grain));
+  task_ = &task;
+  count_ = count;
+  grain_ = grain;
+  next_.store(0, std::memory_order_relaxed);
+  // Nobody else writes a closed state. A worker counts itself a sleeper before it looks at the
+  // state for the last time: either it sees this one or it is seen here.
+  state_.store((state_.load(std::memory_order_relaxed) + kGeneration) | kOpen);
+  if (sleepers_.load() != 0) state_.notify_all();
+  take_pieces();
+  state_.fetch_and(~kOpen, std::memory_order_acq_rel);
+  await_workers();
+}
+
+void ThreadPool::take_pieces() {
+  const std::size_t shares = kPieces * static_cast<std::size_t>(threads());
+  std::size_t first = next_.load(std::memory_order_relaxed);
+  while (first < count_) {
+    const std::size_t share = (count_ - first) / shares / grain_ * grain_;
+    const std::size_t last = first + std::min(count_ - first, std::max(grain_, share));
+    if (!next_.compare_exchange_weak(first, last, std::memory_order_relaxed)) continue;
+    (*task_)(first, last);
+    first = next_.load(std::memory_order_relaxed);
+  }
+}
+
+void ThreadPool::await_workers() {
+  const auto working = [&] { return (state_.load() & kWorkers) != 0; };
+  for (Patience patience; working();) {
+    if (patience.wait()) continue;
+    caller_sleeps_.store(1);
+    if (working()) caller_sleeps_.wait(1);
+    caller_sleeps_.store(0);
+  }
+}
+
+void ThreadPool::leave() {
+  const std::uint32_t before = state_.fetch_sub(kWorker);
+  if ((before & (kWorkers | kOpen)) != kWorker) return;
+  if (caller_sleeps_.exchange(0) != 0) caller_sleeps_.notify_one();
+}
+
+void ThreadPool::work() {
+  std::uint32_t done = 0;  // the generation that it was last in
+  for (Patience patience;;) {
+    std::uint32_t state = state_.load(std::memory_order_acquire);
+    if ((state & kStop) != 0) return;
+    const auto is_new = [&] { return (state & kOpen) != 0 && state / kGeneration != done; };
+    if (is_new()) {
+      if (!state_.compare_exchange_weak(state, state + kWorker, std::memory_order_acq_rel))
+        continue;
+      done = state / kGeneration;
+      take_pieces();
+      leave();
+      patience = {};
+    } else if (!patience.wait()) {
+      sleepers_.fetch_add(1);
+      state = state_.load();
+      if (!is_new() && (state & kStop) == 0) state_.wait(state);
+      sleepers_.fetch_sub(1);
+      // There was work, if perhaps over already: more will follow.
+      if (state_.load() / kGeneration != state / kGeneration) patience = {};
     }
-  });
+  }
 }
 
 }  // namespace tsq
