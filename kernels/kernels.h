@@ -165,23 +165,30 @@ using AddFn = void(const float* x, std::size_t n, float* y) noexcept;
 using ToF16Fn = void(const float* x, std::size_t n, std::uint16_t* y) noexcept;
 using FromF16Fn = void(const std::uint16_t* x, std::size_t n, float* y) noexcept;
 
-// One query head against the positions 0 .. length - 1 of one key/value head. Position p's key is
-// head_dim elements from keys + p * stride, its value likewise; f16 or f32 by which table entry.
-// Scores: the 16-lane dot of q and key, then times scale. Softmax in blocks of 64 positions from
-// position 0, merged in ascending order: m' = max(m, block max); acc and sum *= exp(m - m'); then
-// for each position ascending p = exp(score - m'), sum += p, acc = fma(p, value, acc). At the end
-// out = acc / sum. length >= 1. head_dim is a multiple of 16, at most 1024.
-struct AttentionHead {
+// Query heads that share a key/value head, of tokens that follow each other: token t sees positions
+// 0 .. length + t - 1. Position p's key is head_dim elements from keys + p * stride, its value
+// likewise; f16 or f32 by which table entry. Head h of token t is head_dim floats from q + t *
+// q_stride + h * head_dim, its output likewise.
+// Each by itself: scores are the 16-lane dots of q and key, then times scale. Softmax in blocks of
+// 64 positions from position 0, merged in ascending order: m' = max(m, block max); acc and sum *=
+// exp(m - m'); then for each position ascending p = exp(score - m'), sum += p, acc = fma(p, value,
+// acc). At the end out = acc / sum. length >= 1. head_dim is a multiple of 16, at most 1024.
+struct AttentionTile {
   const float* q;
+  std::size_t q_stride;
   const void* keys;
   const void* values;
   std::size_t stride;  // elements between positions
   std::size_t length;
+  std::size_t n_tokens;
+  std::size_t n_heads;  // n_tokens * n_heads is at most kTileQueries
   std::size_t head_dim;
   float scale;
   float* out;
+  std::size_t out_stride;
 };
-using AttentionFn = void(const AttentionHead& head) noexcept;
+inline constexpr std::size_t kTileQueries = 128;
+using AttentionFn = void(const AttentionTile& tile) noexcept;
 
 // y = (x * inv) * scale with inv = 1 / sqrt(sum + eps), the sum of squares as in RmsNormFn. May be
 // in place. n is a multiple of 16.

@@ -46,6 +46,15 @@ inline Lanes max(const Lanes& a, const Lanes& b) {
 inline Lanes exp_lanes(const Lanes& x) { return {exp_f32(x.low), exp_f32(x.high)}; }
 inline float sum_lanes(const Lanes& x) { return reduce_lanes(x.low, x.high); }
 
+// The first two folds of the fixed tree: + 8, + 4.
+inline __m128 fold_lanes(const Lanes& x) {
+  const __m256 by8 = _mm256_add_ps(x.low, x.high);
+  return _mm_add_ps(_mm256_castps256_ps128(by8), _mm256_extractf128_ps(by8, 1));
+}
+inline __m256 halves_max(const Lanes& x) { return _mm256_max_ps(x.low, x.high); }
+
+inline float first_lane(const Lanes& x) { return _mm256_cvtss_f32(x.low); }
+
 inline const std::uint8_t* as_bytes(const void* from) {
   return static_cast<const std::uint8_t*>(from);
 }

@@ -31,6 +31,17 @@ inline Lanes max(const Lanes& a, const Lanes& b) { return {_mm512_max_ps(a.v, b.
 inline Lanes exp_lanes(const Lanes& x) { return {exp_f32(x.v)}; }
 inline float sum_lanes(const Lanes& x) { return reduce_lanes(x.v); }
 
+// The first two folds of the fixed tree: + 8, + 4.
+inline __m128 fold_lanes(const Lanes& x) {
+  const __m256 by8 = _mm256_add_ps(_mm512_castps512_ps256(x.v), _mm512_extractf32x8_ps(x.v, 1));
+  return _mm_add_ps(_mm256_castps256_ps128(by8), _mm256_extractf128_ps(by8, 1));
+}
+inline __m256 halves_max(const Lanes& x) {
+  return _mm256_max_ps(_mm512_castps512_ps256(x.v), _mm512_extractf32x8_ps(x.v, 1));
+}
+
+inline float first_lane(const Lanes& x) { return _mm512_cvtss_f32(x.v); }
+
 inline const std::uint8_t* as_bytes(const void* from) {
   return static_cast<const std::uint8_t*>(from);
 }

@@ -1,4 +1,4 @@
-// One query head against a key/value cache, the reference. The output is the accumulator.
+// Query heads against a key/value cache, the reference: one by one. The output is the accumulator.
 #include <cmath>
 #include <limits>
 
@@ -11,8 +11,20 @@ namespace {
 float to_float(float x) { return x; }
 float to_float(std::uint16_t x) { return f16_to_f32(x); }
 
+// One query head and what it sees.
+struct Head {
+  const float* q;
+  const void* keys;
+  const void* values;
+  std::size_t stride;
+  std::size_t length;
+  std::size_t head_dim;
+  float scale;
+  float* out;
+};
+
 template <class T>
-float score(const AttentionHead& head, std::size_t position) {
+float score(const Head& head, std::size_t position) {
   const T* key = static_cast<const T*>(head.keys) + position * head.stride;
   float lanes[kLanes] = {};
   for (std::size_t i = 0; i < head.head_dim; ++i) {
@@ -22,7 +34,7 @@ float score(const AttentionHead& head, std::size_t position) {
 }
 
 template <class T>
-void attention(const AttentionHead& head) {
+void attention(const Head& head) {
   const T* values = static_cast<const T*>(head.values);
   float max = -std::numeric_limits<float>::infinity();
   float sum = 0.0F;
@@ -51,9 +63,20 @@ void attention(const AttentionHead& head) {
   for (std::size_t d = 0; d < head.head_dim; ++d) head.out[d] /= sum;
 }
 
+template <class T>
+void attention(const AttentionTile& tile) {
+  for (std::size_t t = 0; t < tile.n_tokens; ++t) {
+    for (std::size_t h = 0; h < tile.n_heads; ++h) {
+      attention<T>(Head{tile.q + t * tile.q_stride + h * tile.head_dim, tile.keys, tile.values,
+                        tile.stride, tile.length + t, tile.head_dim, tile.scale,
+                        tile.out + t * tile.out_stride + h * tile.head_dim});
+    }
+  }
+}
+
 }  // namespace
 
-void attention_f16(const AttentionHead& head) noexcept { attention<std::uint16_t>(head); }
-void attention_f32(const AttentionHead& head) noexcept { attention<float>(head); }
+void attention_f16(const AttentionTile& tile) noexcept { attention<std::uint16_t>(tile); }
+void attention_f32(const AttentionTile& tile) noexcept { attention<float>(tile); }
 
 }  // namespace tsq::kernels::scalar

@@ -20,6 +20,11 @@ constexpr std::size_t kRows = kernels::kRowBlock;
 // Kernels read the two halves of a range side by side.
 constexpr std::size_t kLeastUnits = 2;
 
+std::size_t div_up(std::size_t n, std::size_t by) { return (n + by - 1) / by; }
+
+// Tokens whose query heads read the cache together.
+constexpr std::size_t kTileTokens = 16;
+
 struct TensorData {
   Buffer<float> data;  // [n_tokens][stride], zeros from width on
   std::size_t width, stride;
@@ -232,36 +237,55 @@ class CpuBackend final : public Backend {
         std::copy_n(from, head_dim, reinterpret_cast<float*>(to));
       }
     };
-    for (std::size_t t = 0; t < batch.size(); ++t) {
-      const auto sequence = static_cast<std::size_t>(batch.sequences[t]);
-      const auto position = static_cast<std::size_t>(batch.positions[t]);
-      for (std::size_t head = 0; head < store.shape().n_kv_heads; ++head) {
-        put(tensors_[k.id].row(t) + head * head_dim, store.key(layer, sequence, head, position));
-        put(tensors_[v.id].row(t) + head * head_dim, store.value(layer, sequence, head, position));
+    pool_.parallel_for(batch.size(), 16, [&](std::size_t first, std::size_t last) {
+      for (std::size_t t = first; t < last; ++t) {
+        const auto sequence = static_cast<std::size_t>(batch.sequences[t]);
+        const auto position = static_cast<std::size_t>(batch.positions[t]);
+        for (std::size_t head = 0; head < store.shape().n_kv_heads; ++head) {
+          const std::size_t at = head * head_dim;
+          put(tensors_[k.id].row(t) + at, store.key(layer, sequence, head, position));
+          put(tensors_[v.id].row(t) + at, store.value(layer, sequence, head, position));
+        }
       }
-    }
+    });
   }
 
   void attention(Tensor q, const Batch& batch, KvCache cache, std::size_t layer,
                  std::size_t n_heads, float scale, Tensor out) override {
     KvStore& store = caches_[cache.id];
-    const std::size_t head_dim = store.shape().head_dim;
-    const std::size_t heads_per_kv = n_heads / store.shape().n_kv_heads;
+    const std::size_t head_dim = store.shape().head_dim, kv_heads = store.shape().n_kv_heads;
+    const std::size_t group = n_heads / kv_heads;
+    TensorData &in = tensors_[q.id], &result = tensors_[out.id];
+    split_tokens(batch,
+                 std::min(kTileTokens, std::max<std::size_t>(1, kernels::kTileQueries / group)));
+    // Where there are fewer tiles than threads, the query heads of a group are shared out too.
+    const auto threads = static_cast<std::size_t>(pool_.threads());
+    const std::size_t wanted = div_up(threads, token_runs_.size() * kv_heads);
+    const std::size_t heads =
+        std::min(kernels::kTileQueries, div_up(group, std::min(group, wanted)));
+    const std::size_t parts = div_up(group, heads);
     const auto kernel = options_.int8 ? k_.attention_f16 : k_.attention_f32;
-    pool_.parallel_for(batch.size() * n_heads, 1, [&](std::size_t first, std::size_t last) {
-      for (std::size_t i = first; i < last; ++i) {
-        const std::size_t t = i / n_heads, head = i % n_heads;
-        const auto sequence = static_cast<std::size_t>(batch.sequences[t]);
-        kernel({.q = tensors_[q.id].row(t) + head * head_dim,
-                .keys = store.key(layer, sequence, head / heads_per_kv, 0),
-                .values = store.value(layer, sequence, head / heads_per_kv, 0),
-                .stride = head_dim,
-                .length = static_cast<std::size_t>(batch.positions[t]) + 1,
-                .head_dim = head_dim,
-                .scale = scale,
-                .out = tensors_[out.id].row(t) + head * head_dim});
-      }
-    });
+    pool_.parallel_for(
+        token_runs_.size() * kv_heads * parts, 1, [&](std::size_t first, std::size_t last) {
+          for (std::size_t i = first; i < last; ++i) {
+            const auto [token, n_tokens] = token_runs_[i / parts / kv_heads];
+            const std::size_t kv_head = i / parts % kv_heads, head = i % parts * heads;
+            const auto sequence = static_cast<std::size_t>(batch.sequences[token]);
+            const std::size_t at = (kv_head * group + head) * head_dim;
+            kernel({.q = in.row(token) + at,
+                    .q_stride = in.stride,
+                    .keys = store.key(layer, sequence, kv_head, 0),
+                    .values = store.value(layer, sequence, kv_head, 0),
+                    .stride = head_dim,
+                    .length = static_cast<std::size_t>(batch.positions[token]) + 1,
+                    .n_tokens = n_tokens,
+                    .n_heads = std::min(heads, group - head),
+                    .head_dim = head_dim,
+                    .scale = scale,
+                    .out = result.row(token) + at,
+                    .out_stride = result.stride});
+          }
+        });
   }
 
   void split_heads(Tensor x, std::size_t head_dim, std::size_t n_tokens, Tensor even,
@@ -421,6 +445,20 @@ class CpuBackend final : public Backend {
     options_.observer(trace);
   }
 
+  // token_runs_: the batch in runs of at most that many tokens of a sequence that follow each
+  // other.
+  void split_tokens(const Batch& batch, std::size_t most) {
+    token_runs_.clear();
+    for (std::size_t t = 0; t < batch.size(); ++t) {
+      if (t != 0 && token_runs_.back().n < most && batch.sequences[t] == batch.sequences[t - 1] &&
+          batch.positions[t] == batch.positions[t - 1] + 1) {
+        ++token_runs_.back().n;
+      } else {
+        token_runs_.push_back({t, 1});
+      }
+    }
+  }
+
   void compute_angles(const Rope& rope, const Batch& batch) {
     const std::size_t pairs = rope.frequencies.size();
     if (angles_.size() < options_.max_tokens * 2 * pairs) {
@@ -445,6 +483,10 @@ class CpuBackend final : public Backend {
   std::vector<KvStore> caches_;
   Activations activations_;
   Recurrence recurrence_;
+  struct TokenRun {
+    std::size_t first, n;
+  };
+  std::vector<TokenRun> token_runs_;
   Buffer<float> before_epilogue_;  // products that an epilogue will take up
   Buffer<float> angles_;           // of the current batch: per token its cosines, then its sines
   const Rope* angles_of_ = nullptr;

@@ -357,12 +357,15 @@ void check_quantize(Source& s) {
 template <class T, class Make>
 void check_attention(AttentionFn* Kernels::*attention, Source& s, Make make) {
   const std::size_t head_dim = 16 * s.between(1, 20), length = s.between(1, 200);
-  const std::size_t stride = head_dim + s.between(0, 40), n = (length - 1) * stride + head_dim;
+  const std::size_t n_tokens = s.between(1, 9), n_heads = s.between(1, 9);
+  const std::size_t stride = head_dim + s.between(0, 40), positions = length + n_tokens - 1;
+  const std::size_t n = (positions - 1) * stride + head_dim, width = n_heads * head_dim;
   const float scale = moderate(s);
-  const auto q = fill<float>(head_dim, s, moderate);
+  const auto q = fill<float>(n_tokens * width, s, moderate);
   const auto keys = fill<T>(n, s, make), values = fill<T>(n, s, make);
-  compare(head_dim, [&](const Kernels& k, float* out) {
-    (k.*attention)({q.data(), keys.data(), values.data(), stride, length, head_dim, scale, out});
+  compare(n_tokens * width, [&](const Kernels& k, float* out) {
+    (k.*attention)({q.data(), width, keys.data(), values.data(), stride, length, n_tokens, n_heads,
+                    head_dim, scale, out, width});
   });
 }
 

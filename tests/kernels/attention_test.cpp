@@ -23,8 +23,17 @@ struct Head {
         length(positions),
         scale(1.0F / std::sqrt(static_cast<float>(head_dim))) {}
 
-  AttentionHead view() {
-    return {q.data(), keys.data(), values.data(), stride, length, q.size(), scale, out.data()};
+  AttentionTile view() {
+    return {.q = q.data(),
+            .keys = keys.data(),
+            .values = values.data(),
+            .stride = stride,
+            .length = length,
+            .n_tokens = 1,
+            .n_heads = 1,
+            .head_dim = q.size(),
+            .scale = scale,
+            .out = out.data()};
   }
 };
 
@@ -142,7 +151,71 @@ void compare_with_scalar(AttentionFn* attention) {
   }
 }
 
+// Tokens and heads that share keys and values are what each of them is alone, at every level: the
+// tile ends at `last` positions, the end of a block or not.
+template <class T>
+void compare_tile_with_heads(AttentionFn* attention, std::size_t n_tokens, std::size_t n_heads,
+                             std::size_t head_dim, std::size_t last) {
+  const std::size_t q_stride = n_heads * head_dim + 3, out_stride = n_heads * head_dim + 5;
+  Head<T> h = random_head<T>(head_dim, last, head_dim, last + n_heads, 4);
+  const Guarded<float> q = random_floats((n_tokens - 1) * q_stride + n_heads * head_dim, last);
+  Guarded<float> expected = blank_outputs((n_tokens - 1) * out_stride + n_heads * head_dim);
+  Guarded<float> actual = blank_outputs(expected.size());
+  AttentionTile tile = h.view();
+  tile.scale = 2;
+  tile.length = last - n_tokens + 1;
+  for (std::size_t t = 0; t < n_tokens; ++t) {
+    for (std::size_t i = 0; i < n_heads; ++i) {
+      AttentionTile head = tile;
+      head.q = q.data() + t * q_stride + i * head_dim;
+      head.length = tile.length + t;
+      head.out = expected.data() + t * out_stride + i * head_dim;
+      scalar_attention(T{})(head);
+    }
+  }
+  tile.q = q.data();
+  tile.q_stride = q_stride;
+  tile.n_tokens = n_tokens;
+  tile.n_heads = n_heads;
+  tile.out = actual.data();
+  tile.out_stride = out_stride;
+  attention(tile);
+  expect_same_bits(actual, expected,
+                   std::to_string(n_tokens) + " tokens of " + std::to_string(n_heads) +
+                       " heads, head_dim " + std::to_string(head_dim) + ", " +
+                       std::to_string(last) + " positions");
+}
+
+template <class T>
+void compare_tiles(AttentionFn* attention) {
+  for (const auto& [n_tokens, n_heads] : {std::pair<std::size_t, std::size_t>{1, 2},
+                                          {1, 3},
+                                          {1, 4},
+                                          {1, 5},
+                                          {1, 6},
+                                          {1, 7},
+                                          {1, 16},
+                                          {2, 1},
+                                          {3, 2},
+                                          {5, 3},
+                                          {16, 1},
+                                          {16, 6},
+                                          {32, 4},
+                                          {128, 1}}) {
+    for (const std::size_t head_dim : {16, 48, 128}) {
+      for (const std::size_t last : {n_tokens, n_tokens + 1, n_tokens + 63, n_tokens + 130}) {
+        compare_tile_with_heads<T>(attention, n_tokens, n_heads, head_dim, last);
+        if (testing::Test::HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(AttentionScalar, ATileIsItsHeads) { compare_tiles<float>(scalar::attention_f32); }
+
 class Attention : public EveryIsa {};
+TEST_P(Attention, ATileIsItsHeadsInF16) { compare_tiles<std::uint16_t>(k_->attention_f16); }
+TEST_P(Attention, ATileIsItsHeadsInF32) { compare_tiles<float>(k_->attention_f32); }
 TEST_P(Attention, EqualsScalarInF16) { compare_with_scalar<std::uint16_t>(k_->attention_f16); }
 TEST_P(Attention, EqualsScalarInF32) { compare_with_scalar<float>(k_->attention_f32); }
 TSQ_FOR_EVERY_ISA(Attention);
