@@ -1,128 +1,92 @@
-// Decode (one column) of t2, t1 and s34 as a share of what the memory can deliver.
+// Decode (1 column), small batches and prefill of the ternary kernels, at every CPU level but
+// scalar, which is a reference.
 //
-// Every round times one pass of the kernel over 1 GiB of distinct weights and, before and after it,
-// nine readers of the same pages (1, 2 and 4 streams; no prefetch, 2 and 8 KiB ahead) on as many
-// threads. `of_read_bandwidth` is the median over the rounds of kernel / reader, for the reader
-// that is the hardest to keep up with. Time is the CPU time of the slowest thread, which on an idle
-// machine is the time on the clock and on a busy one leaves out the turns of others.
+// Names: decode/ENCODING/LEVEL/SHAPE/threads:N, batch/.../columns:N/threads:N, prefill/...; a shape
+// is outputs x inputs. The usual set takes a few minutes a level on two cores; --full has every
+// shape for everything, and the large head's prefill alone takes minutes.
 #include <benchmark/benchmark.h>
-#include <sys/mman.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <string>
-#include <tuple>
+#include <string_view>
 #include <vector>
 
-#include "bench/read_bandwidth.h"
+#include "base/thread_pool.h"
+#include "bench/context.h"
+#include "bench/ternary_bench.h"
 #include "kernels/dispatch.h"
-#include "kernels/layout.h"
 
 namespace {
 
-using namespace tsq::kernels;
-namespace bench = tsq::bench;
+using namespace tsq::bench;
+namespace kernels = tsq::kernels;
 
-constexpr std::size_t kCols = 5120;
-constexpr std::size_t kBytes = std::size_t{1} << 30;
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
-constexpr int kRounds = 15;
+constexpr Shape kShapes[] = {
+    {4096, 4096}, {5120, 17408}, {17408, 5120}, {2560, 6912}, {248320, 5120}};
+constexpr Shape kSquare = kShapes[0], kLarge = kShapes[2];
 
-// Bytes that are sound weights in every encoding: all four 2-bit planes hold 0, 1 or 2, any byte is
-// five base-3 digits, and as fp16 scales they are finite.
-class Weights {
- public:
-  Weights() : bytes_(static_cast<std::byte*>(std::aligned_alloc(kHugePage, kBytes)), std::free) {
-    if (bytes_ == nullptr) std::abort();
-    madvise(bytes_.get(), kBytes, MADV_HUGEPAGE);
-    std::array<std::byte, 256> valid{};
-    std::size_t n = 0;
-    for (unsigned b = 0; b < 256; ++b) {
-      if ((b & b >> 1 & 0x55U) == 0) valid[n++] = static_cast<std::byte>(b);
-    }
-    std::uint64_t state = 1;
-    for (std::size_t i = 0; i < kBytes; ++i) {
-      state = state * 6364136223846793005U + 1442695040888963407U;
-      bytes_.get()[i] = valid[(state >> 33) % n];
-    }
-  }
-  const std::byte* data() const { return bytes_.get(); }
-
- private:
-  std::unique_ptr<std::byte, decltype(&std::free)> bytes_;
+// A use of the kernels, and the shapes that the usual set has of it.
+struct Use {
+  const char* name;
+  std::size_t columns;
+  std::vector<Shape> shapes;
 };
+const Use kUses[] = {{"decode", 1, {kSquare, kLarge}},
+                     {"batch", 2, {kLarge}},
+                     {"batch", 4, {kLarge}},
+                     {"batch", 8, {kLarge}},
+                     {"prefill", 512, {kSquare, kLarge}}};
 
-const Weights& weights() {
-  static const Weights w;
-  return w;
+// 1, 2, 4 ... and as many as make sense.
+std::vector<int> thread_counts() {
+  const int most = tsq::usable_threads();
+  std::vector<int> counts;
+  for (int n = 1; n < most; n *= 2) counts.push_back(n);
+  counts.push_back(most);
+  return counts;
 }
 
-void decode(benchmark::State& state, TernaryGemmFn* gemm, std::size_t row_block_bytes) {
-  const int threads = static_cast<int>(state.range(0));
-  const std::size_t blocks = kBytes / row_block_bytes;
-  const TernaryMatrix w{weights().data(), blocks * kRowBlock, kCols};
-  std::vector<std::int8_t> q(kCols);
-  std::vector<float> scale(kCols / kGroup, 0.01F);
-  std::vector<std::int32_t> sum(kCols / kGroup);
-  for (std::size_t i = 0; i < kCols; ++i) {
-    q[i] = static_cast<std::int8_t>(static_cast<int>(i * 37 % 255) - 127);
-    sum[i / kGroup] += q[i];
-  }
-  const Q8Matrix x{q.data(), scale.data(), sum.data(), 1, kCols};
-  std::vector<float> y(w.rows);
-  const double bytes = static_cast<double>(blocks * row_block_bytes);
+void add(const Use& use, const Case& c) {
+  std::string name = std::string(use.name) + "/" + c.form.name + "/" +
+                     std::string(kernels::isa_name(c.kernels->isa)) + "/" +
+                     std::to_string(c.shape.rows) + "x" + std::to_string(c.shape.cols);
+  if (std::string_view(use.name) == "batch") name += "/columns:" + std::to_string(c.columns);
+  name += "/threads:" + std::to_string(c.threads);
+  benchmark::RegisterBenchmark(name.c_str(), measure, c)
+      ->Iterations(kRounds)
+      ->UseManualTime()
+      ->Unit(benchmark::kMillisecond);
+}
 
-  std::vector<double> speeds;
-  bench::ReadCeiling ceiling(threads, bench::Clock::cpu);
-  // A quarter of the pages, another one each round: close in time, and far more than the caches.
-  const auto read_quarter = [&] {
-    const std::size_t quarter = kBytes / 4;
-    ceiling.measure({weights().data() + speeds.size() % 4 * quarter, quarter});
-  };
-  read_quarter();
-  for (auto _ : state) {
-    const double s = bench::slowest_seconds(threads, bench::Clock::cpu, [&](int t) {
-      const auto at = [&](int i) {
-        return blocks * static_cast<std::size_t>(i) / static_cast<std::size_t>(threads) * kRowBlock;
-      };
-      gemm(w, {at(t), at(t + 1)}, x, {y.data(), w.rows});
-    });
-    benchmark::DoNotOptimize(y.data());
-    state.SetIterationTime(s);
-    speeds.push_back(bytes / s / 1e9);
-    read_quarter();
+void add_all(bool full) {
+  for (const kernels::Isa isa : kernels::supported_isas()) {
+    if (isa == kernels::Isa::scalar) continue;
+    for (const Use& use : kUses) {
+      const std::span<const Shape> shapes = full ? std::span(kShapes) : std::span(use.shapes);
+      for (const Form& form : forms()) {
+        for (const Shape& shape : shapes) {
+          for (const int threads : thread_counts())
+            add(use, {form, kernels::table(isa), shape, use.columns, threads});
+        }
+      }
+    }
   }
-  state.counters["GB/s"] = bench::median(speeds);
-  state.counters["read_GB/s"] = ceiling.read_speed();
-  state.counters["of_read_bandwidth"] = ceiling.share(speeds);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  for (const Isa isa : supported_isas()) {
-    if (isa == Isa::scalar) continue;  // a reference: nothing to measure
-    const Kernels& k = *table(isa);
-    const std::string name(isa_name(isa));
-    for (const auto& [encoding, gemm, row_block_bytes] :
-         {std::tuple("t2", k.t2_gemm, t2_row_block_bytes(kCols / kGroup, 1)),
-          std::tuple("t1", k.t1_gemm, t1_row_block_bytes(kCols / kGroup, 1)),
-          std::tuple("s34", k.s34_gemm, s34_row_block_bytes(kCols / kGroup, 1))}) {
-      benchmark::RegisterBenchmark((std::string(encoding) + "_decode/" + name).c_str(), decode,
-                                   gemm, row_block_bytes)
-          ->ArgName("threads")
-          ->Arg(1)
-          ->Arg(2)
-          ->Iterations(kRounds)
-          ->UseManualTime()
-          ->Unit(benchmark::kMillisecond);
-    }
-  }
+  add_context(argc, argv);
   benchmark::Initialize(&argc, argv);
+  bool full = false;
+  argc = static_cast<int>(std::remove_if(argv + 1, argv + argc,
+                                         [&](std::string_view argument) {
+                                           if (argument != "--full") return false;
+                                           return full = true;
+                                         }) -
+                          argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  add_all(full);
   benchmark::RunSpecifiedBenchmarks();
   return 0;
 }

@@ -1,10 +1,8 @@
 #include "bench/read_bandwidth.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <cstring>
-#include <thread>
+#include <vector>
 
 namespace tsq::bench {
 namespace {
@@ -12,12 +10,6 @@ namespace {
 constexpr std::size_t kLine = 64;
 // Less would be over before the threads have started.
 constexpr std::size_t kLeastBytes = std::size_t{16} << 20;
-
-double now(Clock clock) {
-  timespec time{};
-  clock_gettime(clock == Clock::cpu ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 // Two registers of 16 bytes where a level has no larger ones.
 using Lanes [[gnu::vector_size(32)]] = std::uint64_t;
@@ -72,20 +64,6 @@ Reader* pick(std::size_t reader) {
 
 }  // namespace
 
-double slowest_seconds(int threads, Clock clock, FunctionRef<void(int)> f) {
-  std::vector<double> used(static_cast<std::size_t>(threads));
-  const auto timed = [&](int t) {
-    const double start = now(clock);
-    f(t);
-    used[static_cast<std::size_t>(t)] = now(clock) - start;
-  };
-  std::vector<std::jthread> others;  // joined, too, where one cannot be started
-  for (int t = 1; t < threads; ++t) others.emplace_back(timed, t);
-  timed(0);
-  for (std::jthread& t : others) t.join();
-  return *std::max_element(used.begin(), used.end());
-}
-
 Word read_all(std::size_t reader, std::span<const std::byte> bytes) {
   Word word;
   pick(reader)(bytes.data(), bytes.size(), word);
@@ -98,6 +76,7 @@ void ReadCeiling::measure(std::span<const std::byte> bytes) {
   const std::size_t passes =
       std::max<std::size_t>(1, kLeastBytes / std::max<std::size_t>(1, share * n));
   std::vector<Word> words(n);
+  std::array<double, kReaders> speeds{};
   for (std::size_t reader = 0; reader < kReaders; ++reader) {
     const double seconds = slowest_seconds(threads_, clock_, [&](int t) {
       const auto i = static_cast<std::size_t>(t);
@@ -106,31 +85,9 @@ void ReadCeiling::measure(std::span<const std::byte> bytes) {
         asm volatile("" : : "g"(words[i].data()) : "memory");  // every pass, not only the last
       }
     });
-    speeds_[reader].push_back(static_cast<double>(share * n * passes) / seconds / 1e9);
+    speeds[reader] = static_cast<double>(share * n * passes) / seconds / 1e9;
   }
-}
-
-double ReadCeiling::read_speed() const {
-  double fastest = 0;
-  for (const auto& speeds : speeds_) fastest = std::max(fastest, median(speeds));
-  return fastest;
-}
-
-double ReadCeiling::share(std::span<const double> speeds) const {
-  double least = 1e9;
-  for (const auto& reading : speeds_) {
-    std::vector<double> ratios;
-    for (std::size_t i = 0; i < speeds.size(); ++i)
-      ratios.push_back(2 * speeds[i] / (reading[i] + reading[i + 1]));
-    least = std::min(least, median(std::move(ratios)));
-  }
-  return least;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t n = values.size();
-  return (values[(n - 1) / 2] + values[n / 2]) / 2;
+  add(speeds);
 }
 
 }  // namespace tsq::bench

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cstring>
 
 #include "base/buffer.h"
@@ -22,30 +21,6 @@ TEST(ReadBandwidth, EveryReaderReadsEveryLine) {
     for (std::size_t reader = 0; reader < kReaders; ++reader)
       EXPECT_EQ(read_all(reader, std::as_bytes(words.span())), expected) << reader << " " << bytes;
   }
-}
-
-TEST(ReadBandwidth, EveryThreadRunsOnce) {
-  std::atomic<int> ran{0};
-  EXPECT_GE(slowest_seconds(3, Clock::wall, [&](int t) { ran += 1 << 4 * t; }), 0);
-  EXPECT_EQ(ran, 0x111);
-}
-
-TEST(ReadBandwidth, TheMedianOfAnEvenNumberLiesBetween) {
-  EXPECT_EQ(median({3}), 3);
-  EXPECT_EQ(median({4, 1, 2}), 2);
-  EXPECT_EQ(median({8, 1, 2, 4}), 3);
-}
-
-// What reads as fast as the readers reads at their speed, half as fast at half of it.
-TEST(ReadBandwidth, SharesAreOfTheReadingAroundThem) {
-  const Buffer<std::byte> bytes(1 << 20);
-  ReadCeiling ceiling(1, Clock::cpu);
-  for (int i = 0; i < 3; ++i) ceiling.measure(bytes.span());
-  const double speed = ceiling.read_speed();
-  EXPECT_GT(speed, 0);
-  const double share = ceiling.share(std::vector<double>{speed, speed});
-  EXPECT_GT(share, 0.1);
-  EXPECT_DOUBLE_EQ(ceiling.share(std::vector<double>{speed / 2, speed / 2}), share / 2);
 }
 
 }  // namespace

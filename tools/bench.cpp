@@ -121,7 +121,7 @@ class Bench {
     std::vector<double> speeds;
     for (const double tokens : row.speeds())
       speeds.push_back(tokens * static_cast<double>(bytes) * 1e-9);
-    return {bytes, ceiling.read_speed(), ceiling.share(speeds)};
+    return {bytes, ceiling.speed(), ceiling.share(speeds).median};
   }
 
   // Brings `depth` random tokens into the context; what is there already is used.

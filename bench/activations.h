@@ -1,0 +1,47 @@
+// Activations to multiply by: made up, quantised as the kernels' contract has it.
+#pragma once
+
+#include "base/buffer.h"
+#include "kernels/kernels.h"
+
+namespace tsq::bench {
+
+// n columns of int8, with every form of scale and sum that a matrix may ask for.
+class Q8Columns {
+ public:
+  Q8Columns(std::size_t n, std::size_t cols)
+      : n_(n),
+        cols_(cols),
+        q_(n * cols),
+        scale_(n * cols / kernels::kGroup),
+        token_scale_(n),
+        sum_(n * cols / kernels::kGroup),
+        half_sum_(n * cols / kernels::kGroup) {
+    for (std::size_t i = 0; i < q_.size(); ++i) {
+      q_[i] = static_cast<std::int8_t>(static_cast<int>(i * 37 % 255) - 127);
+      sum_[i / kernels::kGroup] += q_[i];
+      if (i % kernels::kGroup < kernels::kGroup / 2) half_sum_[i / kernels::kGroup] += q_[i];
+    }
+    for (float& scale : scale_.span()) scale = 1 / kTokenScale;
+    for (float& scale : token_scale_.span()) scale = kTokenScale;
+  }
+
+  kernels::Q8Matrix view(bool per_token) const {
+    return {.q = q_.data(),
+            .scale = scale_.data(),
+            .sum = sum_.data(),
+            .n = n_,
+            .cols = cols_,
+            .half_sum = half_sum_.data(),
+            .token_scale = per_token ? token_scale_.data() : nullptr};
+  }
+
+ private:
+  static constexpr float kTokenScale = 64;
+  std::size_t n_, cols_;
+  Buffer<std::int8_t> q_;
+  Buffer<float> scale_, token_scale_;
+  Buffer<std::int32_t> sum_, half_sum_;
+};
+
+}  // namespace tsq::bench
