@@ -18,7 +18,7 @@ enum class Int8Dot : std::uint8_t {
 std::optional<Int8Dot> int8_dot(std::string_view level);
 
 // In GOP/s, a multiplication and an addition being two: nothing but the instructions of the dot, on
-// registers, with 6, 8 and 12 sums at a time. The CPU must have them.
+// registers, in three arrangements. The CPU must have them.
 class Int8Peak : public Ceiling {
  public:
   Int8Peak(Int8Dot dot, int threads, Clock clock)
