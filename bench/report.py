@@ -37,9 +37,14 @@ class Run:
             "of_matrices" in entry if self.is_model else bool(self.shares())
         )
 
-    def shares(self, suffix=""):
+    def shares(self):
+        """Of each limit that was measured: the share and that of the best round, if it is told."""
         names = ("of_read_bandwidth", "of_int8_peak")
-        return [self.counters[n + suffix] for n in names if n in self.counters]
+        return [
+            (self.counters[n], self.counters.get(n + "_best", self.counters[n]))
+            for n in names
+            if n in self.counters
+        ]
 
 
 def read(paths):
@@ -129,9 +134,10 @@ def share(counter):
         values = [r.counters[counter] for r in runs if counter in r.counters]
         if not values:
             return None
-        best = max(r.counters.get(counter + "_best", 0) for r in runs)
+        bests = [r.counters[counter + "_best"] for r in runs if counter + "_best" in r.counters]
+        best = f" ({percent(max(bests))})" if bests else ""
         star = "\\*" if any(r.counters.get("noisy") for r in runs) else ""
-        return f"{span(values, percent)} ({percent(best)}) %{star}"
+        return f"{span(values, percent)}{best} %{star}"
 
     return make
 
@@ -199,7 +205,7 @@ def bars(runs):
     for (kernel, level, threads), group in grouped(
         (r for r in runs if not r.is_model), lambda r: (r.kernel, r.level, r.threads)
     ).items():
-        nearest = [max(zip(r.shares(), r.shares("_best"))) for r in group]
+        nearest = [max(r.shares()) for r in group]
         result.setdefault(kernel, {})[level, threads] = (
             statistics.median(s for s, _ in nearest),
             max(b for _, b in nearest),
@@ -223,7 +229,8 @@ def plot(contexts, runs, path):
     fig, ax = plt.subplots(figsize=(8, 1.2 + 0.16 * (len(kinds) + 1) * len(kernels)), dpi=110)
     for k, (level, threads) in enumerate(kinds):
         rows = [i for i, of_kernel in enumerate(kernels.values()) if (level, threads) in of_kernel]
-        values = [list(kernels.values())[i][level, threads] for i in rows]
+        values = [of_kernel[level, threads] for of_kernel in kernels.values()
+                  if (level, threads) in of_kernel]
         at = [i + (k - (len(kinds) - 1) / 2) * height for i in rows]
         ax.barh(at, [100 * v for v, _ in values], height,
                 color=f"C{LEVELS.index(level)}", alpha=0.4 + 0.6 * threads / most,
