@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/thread_pool.h"
 #include "bench/context.h"
+#include "bench/split.h"
 #include "bench/ternary_bench.h"
 #include "kernels/dispatch.h"
 
@@ -36,15 +36,6 @@ const Use kUses[] = {{"decode", 1, {kSquare, kLarge}},
                      {"batch", 4, {kLarge}},
                      {"batch", 8, {kLarge}},
                      {"prefill", 512, {kSquare, kLarge}}};
-
-// 1, 2, 4 ... and as many as make sense.
-std::vector<int> thread_counts() {
-  const int most = tsq::usable_threads();
-  std::vector<int> counts;
-  for (int n = 1; n < most; n *= 2) counts.push_back(n);
-  counts.push_back(most);
-  return counts;
-}
 
 void add(const Use& use, const Case& c) {
   std::string name = std::string(use.name) + "/" + c.form.name + "/" +
