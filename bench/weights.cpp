@@ -3,10 +3,10 @@
 #include <sys/mman.h>
 
 #include <array>
+#include <cassert>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -83,6 +83,7 @@ Copies::Copies(const Form& form, Shape shape) : form_(form), shape_(shape) {
   const std::size_t blocks = (shape.rows + kRowBlock - 1) / kRowBlock;
   bytes_ = blocks * form.row_block_bytes(shape.cols / kGroup, scale_lines(form.scale_kind));
   size_ = (kLeastBytes + bytes_ - 1) / bytes_;
+  assert(size_ * bytes_ <= kArenaBytes);
 }
 
 TernaryMatrix Copies::operator[](std::size_t copy) const {
