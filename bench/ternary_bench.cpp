@@ -90,6 +90,7 @@ void measure(benchmark::State& state, const Case& c) {
     if (streamed) read.measure(window.next());
     peak.measure();
   };
+  kernel.seconds(0, 1);  // makes the arena, takes the memory of the outputs
   std::vector<double> gb_s, gop_s;
   measure_ceilings();
   for ([[maybe_unused]] auto _ : state) {
@@ -100,13 +101,13 @@ void measure(benchmark::State& state, const Case& c) {
     gop_s.push_back(operations / s / 1e9);
     measure_ceilings();
   }
-  state.counters["GB/s"] = median(gb_s);
   state.counters["Gweights/s"] = median(gb_s) * weights / bytes;
   state.counters["GOP/s"] = median(gop_s);
   state.counters["int8_peak_GOP/s"] = peak.speed();
   count(state, "of_int8_peak", peak, gop_s);
   double moved = peak.moved();
   if (streamed) {
+    state.counters["GB/s"] = median(gb_s);
     state.counters["read_GB/s"] = read.speed();
     count(state, "of_read_bandwidth", read, gb_s);
     moved = std::max(moved, read.moved());
