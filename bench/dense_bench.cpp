@@ -82,8 +82,8 @@ void few_columns(benchmark::State& state, DenseGemmFn* gemm, DenseType type,
     read_quarter();
   }
   state.counters["GB/s"] = bench::median(speeds);
-  state.counters["read_GB/s"] = ceiling.read_speed();
-  state.counters["of_read_bandwidth"] = ceiling.share(speeds);
+  state.counters["read_GB/s"] = ceiling.speed();
+  state.counters["of_read_bandwidth"] = ceiling.share(speeds).median;
 }
 
 void many_columns(benchmark::State& state, DenseGemmFn* gemm, DenseType type,
