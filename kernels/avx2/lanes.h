@@ -82,19 +82,19 @@ inline Lanes s8_lanes(const std::uint8_t* from) {
   return {eight(from), eight(from + kWidth)};
 }
 
-// 16 bytes of nibbles, low ones first, less `offset`. A byte goes to the top of its lane, so that
-// the conversion sees its sign: the values come out times 2^24.
+// 16 bytes of nibbles, of one kind, less `offset`. A byte goes to the top of its lane, where the
+// conversion sees its sign: the values come out times 2^24.
 constexpr float kNibbleUnit = 0x1p-24F;
 template <bool kHigh, int kOffset>
 Lanes nibble_lanes(const std::uint8_t* from) {
   const __m256i pairs =
       _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
-  __m256i codes =
+  const __m256i nibbles =
       _mm256_and_si256(kHigh ? _mm256_srli_epi16(pairs, 4) : pairs, _mm256_set1_epi8(15));
-  if constexpr (kOffset != 0) codes = _mm256_sub_epi8(codes, _mm256_set1_epi8(kOffset));
+  const __m256i codes = _mm256_sub_epi8(nibbles, _mm256_set1_epi8(kOffset));
   const __m256i first =
-      _mm256_setr_epi8(-1, -1, -1, 0, -1, -1, -1, 1, -1, -1, -1, 2, -1, -1, -1, 3, -1, -1, -1, 4,
-                       -1, -1, -1, 5, -1, -1, -1, 6, -1, -1, -1, 7);
+      _mm256_setr_epi8(-1, -1, -1, 0, -1, -1, -1, 1, -1, -1, -1, 2, -1, -1, -1, 3,  //
+                       -1, -1, -1, 4, -1, -1, -1, 5, -1, -1, -1, 6, -1, -1, -1, 7);
   const __m256i second = _mm256_add_epi32(first, _mm256_set1_epi32(8 << 24));
   return {_mm256_cvtepi32_ps(_mm256_shuffle_epi8(codes, first)),
           _mm256_cvtepi32_ps(_mm256_shuffle_epi8(codes, second))};

@@ -60,7 +60,7 @@ inline Lanes s8_lanes(const std::uint8_t* from) {
   return s8_lanes(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
 }
 
-// 16 bytes of nibbles, low ones first, less `offset`.
+// 16 bytes of nibbles, of one kind, less `offset`.
 constexpr float kNibbleUnit = 1.0F;
 template <bool kHigh, int kOffset>
 Lanes nibble_lanes(const std::uint8_t* from) {

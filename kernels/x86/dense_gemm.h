@@ -119,11 +119,13 @@ void few_columns(const DenseMatrix& w, RowRange rows, const F32Matrix& x, std::s
   }
 }
 
-// As many rows as leave the sums of C columns in registers.
+// As many rows as leave the sums of C columns in registers; of one column, as many as hide the
+// latency of the sums: of what has to be decoded first, three.
 template <DenseType kType, int C>
 void few_columns(const DenseMatrix& w, RowRange rows, const F32Matrix& x, std::size_t column,
                  Outputs y) {
-  constexpr int kRows = C == 1 ? 4 : kTileSums / C < 1 ? 1 : kTileSums / C;
+  constexpr bool kDecoded = block_bytes(kType) < 2 * kBlock;
+  constexpr int kRows = C == 1 ? (kDecoded ? 3 : 4) : kTileSums / C < 1 ? 1 : kTileSums / C;
   few_columns<kType, kRows, C>(w, rows, x, column, y);
 }
 

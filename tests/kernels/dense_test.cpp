@@ -158,7 +158,7 @@ TEST_P(DenseIsa, EqualsScalar) {
     for (const std::size_t rows : {1, 2, 3, 4, 5, 7, 8, 17}) {
       for (const std::size_t cols : {32, 64, 96, 352}) {
         const Dense w = make_dense(type, rows, cols, rows + cols);
-        for (const std::size_t n : {1, 2, 3, 4, 5, 6, 7, 9, 17}) {
+        for (const std::size_t n : {1, 2, 3, 4, 5, 6, 7, 8, 9, 17}) {
           const Guarded<float> x = random_floats(n * cols, n);
           Guarded<float> expected = blank_outputs(n * rows);
           Guarded<float> actual = blank_outputs(n * rows);
@@ -172,6 +172,25 @@ TEST_P(DenseIsa, EqualsScalar) {
         scalar::dense_row(w.view(), rows - 1, expected.data());
         k_->dense_row(w.view(), rows - 1, actual.data());
         expect_same_bits(actual, expected, "last row of " + name(type, rows, cols, 1));
+      }
+    }
+  }
+}
+
+// More columns than a chunk and more inputs than a panel, with a rest of each.
+TEST_P(DenseIsa, ManyColumnsEqualScalar) {
+  for (const DenseType type : kTypes) {
+    const std::size_t cols = 1056;
+    for (const std::size_t rows : {1, 8, 11}) {
+      const Dense w = make_dense(type, rows, cols, rows);
+      for (const std::size_t n : {9, 48, 53, 100}) {
+        const Guarded<float> x = random_floats(n * cols, n);
+        Guarded<float> expected = blank_outputs(n * rows);
+        Guarded<float> actual = blank_outputs(n * rows);
+        scalar::dense_gemm(w.view(), {0, rows}, {x.data(), cols, n}, {expected.data(), rows});
+        k_->dense_gemm(w.view(), {0, rows}, {x.data(), cols, n}, {actual.data(), rows});
+        expect_same_bits(actual, expected, name(type, rows, cols, n));
+        if (HasFatalFailure()) return;
       }
     }
   }
