@@ -1,6 +1,7 @@
 #include "import/blocks.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <iterator>
 #include <vector>
@@ -102,6 +103,7 @@ std::uint64_t stored_row(const Tensor& tensor, std::uint64_t row) {
 template <class T>
 void order_columns(const TiledHeads& heads, std::span<T> values, std::size_t columns) {
   if (!heads) return;
+  assert(heads.first == 0 && heads.size % columns == 0);
   const std::vector<T> stored(values.begin(), values.end());
   const auto size = static_cast<std::size_t>(heads.size) / columns;
   for (std::size_t i = 0; i < values.size(); i += size) {
