@@ -40,7 +40,8 @@ inline constexpr std::size_t kTileColumns = 6;  // as many as 16 registers hold
 InterleaveFn interleave;
 PanelFn<Q8Matrix> panel, panel_half_groups, panel_whole_rows;
 PanelFn<F32Matrix> panel_f32, panel_half_groups_f32;
-TernaryGemmFn t2_gemm, t1_gemm, s34_gemm;
+TernaryGemmFn t2_gemm, t1_gemm, s34_gemm, s34_lut_gemv;
+S34TablesFn s34_tables;
 TernaryGemmF32Fn t2_gemm_f32, t1_gemm_f32, s34_gemm_f32;
 DenseGemmFn dense_gemm;
 FwhtFn fwht;
@@ -72,7 +73,7 @@ inline constexpr std::size_t kTileColumns = 10;  // of 32 registers
 InterleaveFn interleave;
 PanelFn<Q8Matrix> panel, panel_half_groups, panel_whole_rows;
 PanelFn<F32Matrix> panel_f32, panel_half_groups_f32;
-TernaryGemmFn t2_gemm, t1_gemm, s34_gemm;
+TernaryGemmFn t2_gemm, t1_gemm, s34_gemm, t1_escape_gemv;
 TernaryGemmF32Fn t2_gemm_f32, t1_gemm_f32, s34_gemm_f32;
 DenseGemmFn dense_gemm;
 FwhtFn fwht;

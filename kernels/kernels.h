@@ -48,6 +48,7 @@ struct Q8Matrix {
   const float* token_scale = nullptr;      // one a column: quantised per token; null: per group
   // The same q as Kernels::interleave made it, or null: kernels that want it so make copies then.
   const std::int8_t* tiles = nullptr;
+  const std::int8_t* tables = nullptr;  // of one column, by S34TablesFn: for s34_lut_gemv
 };
 
 // n columns of f32 activations; column c starts at data + c * stride. A kernel reads each column up
@@ -96,6 +97,11 @@ using InterleaveFn = void(const std::int8_t* q, std::size_t n, std::size_t cols,
 // int32 and y = float(dot) * (w_scale / token_scale); cols is at most 2^24, 127 * 2^24 < 2^31.
 using TernaryGemmFn = void(const TernaryMatrix& w, RowRange rows, const Q8Matrix& x,
                            Outputs y) noexcept;
+
+// What s34_lut_gemv looks up of a column: 8 bytes for each of its q, at a 64-byte boundary; how
+// they lie is the level's own. count is a multiple of kGroup.
+using S34TablesFn = void(const std::int8_t* q, std::size_t count, bool stride16,
+                         std::int8_t* tables) noexcept;
 
 // y = W x with f32 activations. Per output, per group or half group (ascending): dot =
 // fma(float(w), x, dot) over the group's inputs in ascending order from +0, wherever an encoding
@@ -237,6 +243,15 @@ using DeltaNetFn = void(const DeltaHead& head, RowRange rows) noexcept;
 // results under the smallest normal are 0. May be in place.
 using ExpFn = void(const float* x, std::size_t n, float* y) noexcept;
 
+// A form of a ternary body that suits one CPU level better than the file's (kernels/repack.h). The
+// product is the same bits. t2 is an encoding like any other, the others serve one column.
+enum class PackedForm : std::uint8_t {
+  none,
+  t2,         // of t1
+  t1_escape,  // of t1: another code of the five digits in a byte
+  s34_lut,    // of s34: a quad of 32 rows side by side
+};
+
 // The CPU levels, lowest first.
 enum class Isa : std::uint8_t { scalar, avx2, avxvnni, avx512 };
 
@@ -245,6 +260,11 @@ struct Kernels {
   TernaryGemmFn* t2_gemm;
   TernaryGemmFn* t1_gemm;
   TernaryGemmFn* s34_gemm;
+  TernaryGemmFn* t1_escape_gemv;  // of one column; null: not at this level
+  TernaryGemmFn* s34_lut_gemv;    // of one column; null: not at this level
+  S34TablesFn* s34_tables;        // null where s34_lut_gemv is
+  PackedForm t1_best;             // the form of t1 that is fastest at this level with one column
+  PackedForm s34_best;
   TernaryGemmF32Fn* t2_gemm_f32;
   TernaryGemmF32Fn* t1_gemm_f32;
   TernaryGemmF32Fn* s34_gemm_f32;

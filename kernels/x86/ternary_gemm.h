@@ -70,5 +70,13 @@ void ternary_gemm(const TernaryMatrix& w, RowRange rows, const Q8Matrix& x, Outp
   }
 }
 
+// One column alone: for forms that are made for it.
+template <template <class> class Layout>
+void ternary_gemv(const TernaryMatrix& w, RowRange rows, const Q8Matrix& x, Outputs y) {
+  if (w.scale_kind == ScaleKind::per_group) return stream_gemv<Layout<Scales<1>>, 1>(w, rows, x, y);
+  if (x.token_scale == nullptr) return stream_gemv<Layout<Scales<0>>, 1>(w, rows, x, y);
+  stream_gemv<Layout<Scales<0, WholeRow>>, 1>(w, rows, x, y);
+}
+
 }  // namespace
 }  // namespace tsq::kernels
