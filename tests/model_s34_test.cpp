@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "convert/convert.h"
+#include "engine/load_hooks.h"
 #include "engine/session_hooks.h"
 #include "import/blocks.h"
 #include "import/gguf.h"
@@ -97,6 +98,16 @@ TEST(S34Model, GivesTheBitsOfT1) {
     const auto expected = logits(models[0], activations, kernels::Isa::scalar);
     for (const kernels::Isa isa : kernels::supported_isas()) {
       EXPECT_EQ(logits(models[1], activations, isa), expected) << kernels::isa_name(isa);
+      // Repacked for this level; every level runs it.
+      const kernels::Kernels* const level = kernels::table(isa);
+      const auto repacked =
+          load_model(folder.path() / "1", {.repack = Repack::automatic}, {.kernels = level});
+      ASSERT_TRUE(repacked) << repacked.error().message();
+      const bool has_form = level->s34_best != kernels::PackedForm::none;
+      EXPECT_EQ(repacked->repacked().tensors, has_form ? data.size() : 0);
+      for (const kernels::Isa any : kernels::supported_isas()) {
+        EXPECT_EQ(logits(*repacked, activations, any), expected) << kernels::isa_name(any);
+      }
     }
   }
 }

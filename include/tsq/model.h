@@ -1,3 +1,9 @@
+// Weights that were repacked (Loader::with_repack): how many, their bytes in memory, and what they
+// weigh in the file.
+struct RepackTotals {
+  std::uint64_t tensors = 0, bytes = 0, file_bytes = 0;
+};
+
 // An opened model: what the file holds, shared by any number of sessions.
 #pragma once
 
@@ -22,6 +28,7 @@ class TSQ_API Model {
   std::int32_t hidden_size() const;
   std::int32_t context_length() const;  // tokens the model was trained for
   std::uint64_t file_bytes() const;
+  RepackTotals repacked() const;
   // Bytes that a session's key/value cache takes for each token of its context.
   std::uint64_t kv_bytes_per_token(bool f32) const;
 

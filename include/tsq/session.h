@@ -48,6 +48,7 @@ struct MemoryPlan {
   std::int32_t context = 0;          // tokens
   std::int32_t largest_context = 0;  // the most that would fit
   std::uint64_t weight_bytes = 0;    // the model's file: mapped, shared by its sessions
+  std::uint64_t repacked_bytes = 0;  // its repacked weights: taken by the model, shared as well
   std::uint64_t kv_bytes_per_token = 0;
   std::uint64_t kv_bytes = 0;     // of the whole context
   std::uint64_t state_bytes = 0;  // of a recurrent model; each mark takes as much again

@@ -61,6 +61,12 @@ const format::TensorRecord* Binder::find(const std::string& name, std::uint64_t 
 }
 
 Weight Binder::matrix(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
+  Weight weight = table(name, rows, cols);
+  if (hook_ && !error_) hook_(weight);
+  return weight;
+}
+
+Weight Binder::table(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
   const format::TensorRecord* const tensor = find(name, rows, cols);
   if (tensor == nullptr) return {};
   Weight weight{.name = name,

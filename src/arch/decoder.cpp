@@ -4,11 +4,11 @@ namespace tsq {
 
 Decoder::Decoder(Config config, Binder& binder, const char* ffn_norm) : Graph(std::move(config)) {
   const Config& c = config_;
-  embedding_ = binder.matrix("token_embd.weight", c.vocab, c.hidden);
+  const bool tied = !binder.has("output.weight");  // the embedding is read in both directions
+  embedding_ = tied ? binder.matrix("token_embd.weight", c.vocab, c.hidden)
+                    : binder.table("token_embd.weight", c.vocab, c.hidden);
   output_norm_ = binder.vector("output_norm.weight", c.hidden);
-  // Without a head of its own the embedding is read in the other direction.
-  head_ = {binder.has("output.weight") ? binder.matrix("output.weight", c.vocab, c.hidden)
-                                       : embedding_};
+  head_ = {tied ? embedding_ : binder.matrix("output.weight", c.vocab, c.hidden)};
   for (std::size_t i = 0; i < c.n_layers; ++i) {
     const std::string prefix = "blk." + std::to_string(i) + ".";
     DecoderLayer w;

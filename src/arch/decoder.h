@@ -63,19 +63,19 @@ Result<Config> read_decoder_config(const format::File& file, std::string_view ar
 
 // Reads the configuration, binds the weights, refuses what is left over.
 template <class DecoderGraph>
-Result<std::unique_ptr<Graph>> make_decoder(const format::File& file,
+Result<std::unique_ptr<Graph>> make_decoder(const format::File& file, const WeightHook& hook,
                                             std::string_view architecture) {
   auto config = read_decoder_config(file, architecture);
   if (!config) return config.error();
-  Binder binder(file);
+  Binder binder(file, hook);
   std::unique_ptr<Graph> graph = std::make_unique<DecoderGraph>(std::move(*config), binder);
   if (const auto bound = binder.finish(); !bound) return bound.error();
   return graph;
 }
 
 // The graphs that registry.cpp lists, one file each.
-Result<std::unique_ptr<Graph>> make_llama(const format::File& file);
-Result<std::unique_ptr<Graph>> make_qwen3(const format::File& file);
-Result<std::unique_ptr<Graph>> make_qwen35(const format::File& file);
+Result<std::unique_ptr<Graph>> make_llama(const format::File& file, const WeightHook& hook);
+Result<std::unique_ptr<Graph>> make_qwen3(const format::File& file, const WeightHook& hook);
+Result<std::unique_ptr<Graph>> make_qwen35(const format::File& file, const WeightHook& hook);
 
 }  // namespace tsq

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "arch/binder.h"
 #include "backend/backend.h"
 #include "format/reader.h"
 #include "tsq/error.h"
@@ -74,7 +75,7 @@ class Graph {
 // The graph for the file's general.architecture with every weight bound. Errors: unsupported (an
 // architecture, a tensor or a setting that tsq has no graph for, by name), damaged (a weight that
 // is missing or of the wrong shape). The file must outlive the graph.
-Result<std::unique_ptr<Graph>> make_graph(const format::File& file);
+Result<std::unique_ptr<Graph>> make_graph(const format::File& file, const WeightHook& hook = {});
 
 // Whether make_graph knows the name.
 bool has_graph(std::string_view architecture);

@@ -45,8 +45,8 @@ class Llama final : public Decoder {
 
 }  // namespace
 
-Result<std::unique_ptr<Graph>> make_llama(const format::File& file) {
-  return make_decoder<Llama>(file, "llama");
+Result<std::unique_ptr<Graph>> make_llama(const format::File& file, const WeightHook& hook) {
+  return make_decoder<Llama>(file, hook, "llama");
 }
 
 }  // namespace tsq

@@ -34,8 +34,8 @@ class Qwen3 final : public Decoder {
 
 }  // namespace
 
-Result<std::unique_ptr<Graph>> make_qwen3(const format::File& file) {
-  return make_decoder<Qwen3>(file, "qwen3");
+Result<std::unique_ptr<Graph>> make_qwen3(const format::File& file, const WeightHook& hook) {
+  return make_decoder<Qwen3>(file, hook, "qwen3");
 }
 
 }  // namespace tsq

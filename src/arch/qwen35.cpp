@@ -210,7 +210,7 @@ RecurrentShape read_recurrent(KeyReader& keys) {
 
 }  // namespace
 
-Result<std::unique_ptr<Graph>> make_qwen35(const format::File& file) {
+Result<std::unique_ptr<Graph>> make_qwen35(const format::File& file, const WeightHook& hook) {
   auto config = read_decoder_config(file, "qwen35");
   if (!config) return config.error();
   KeyReader keys(file.metadata(), "qwen35.");
@@ -220,7 +220,7 @@ Result<std::unique_ptr<Graph>> make_qwen35(const format::File& file) {
   if (keys.error()) return *keys.error();
   config->recurrent.n_layers = static_cast<std::size_t>(std::ranges::count(is_recurrent, true));
   config->n_kv_layers = config->n_layers - config->recurrent.n_layers;
-  Binder binder(file);
+  Binder binder(file, hook);
   std::unique_ptr<Graph> graph = std::make_unique<Qwen35>(std::move(*config), is_recurrent, binder);
   if (const auto bound = binder.finish(); !bound) return bound.error();
   return graph;

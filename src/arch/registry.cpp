@@ -10,7 +10,7 @@ namespace {
 
 struct Architecture {
   std::string_view name;
-  Result<std::unique_ptr<Graph>> (*make)(const format::File&);
+  Result<std::unique_ptr<Graph>> (*make)(const format::File&, const WeightHook&);
 };
 
 constexpr Architecture kArchitectures[] = {
@@ -28,10 +28,10 @@ const Architecture* find(std::string_view name) {
 
 bool has_graph(std::string_view architecture) { return find(architecture) != nullptr; }
 
-Result<std::unique_ptr<Graph>> make_graph(const format::File& file) {
+Result<std::unique_ptr<Graph>> make_graph(const format::File& file, const WeightHook& hook) {
   const auto name = file.metadata().require_string("general.architecture");
   if (!name) return name.error();
-  if (const Architecture* architecture = find(*name)) return architecture->make(file);
+  if (const Architecture* architecture = find(*name)) return architecture->make(file, hook);
   std::string known;
   for (const Architecture& a : kArchitectures) {
     known += (known.empty() ? "" : ", ") + std::string(a.name);

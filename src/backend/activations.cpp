@@ -33,6 +33,7 @@ void Activations::reserve(std::size_t n, std::size_t padded_cols, ActivationForm
   grow(scale_, groups);
   grow(sum_, groups);
   if (form.half_sums) grow(half_sum_, groups);
+  if (form.tables != QuadTables::none) grow(tables_, 8 * padded_cols);
   if (form.quant == ActivationQuant::per_token) grow(token_scale_, n);
 }
 
@@ -83,12 +84,17 @@ std::size_t Activations::prepare(ThreadPool& pool, const float* x, std::size_t s
   q8_ = {q_.data(), scale_.data(), sum_.data(), n, padded_cols};
   if (form.half_sums) q8_.half_sum = half_sum_.data();
   if (form.quant == ActivationQuant::per_token) q8_.token_scale = token_scale_.data();
+  if (form.tables != QuadTables::none && n == 1) {
+    kernels_.s34_tables(q_.data(), padded_cols, form.tables == QuadTables::stride16,
+                        tables_.data());
+    q8_.tables = tables_.data();
+  }
   return first_bad.load();
 }
 
 std::uint64_t Activations::memory_bytes() const {
   return (rotated_.size() + scale_.size() + token_scale_.size()) * sizeof(float) + q_.size() +
-         (sum_.size() + half_sum_.size()) * sizeof(std::int32_t);
+         tables_.size() + (sum_.size() + half_sum_.size()) * sizeof(std::int32_t);
 }
 
 }  // namespace tsq

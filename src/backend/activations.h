@@ -8,11 +8,15 @@
 
 namespace tsq {
 
+// The tables of s34 in LUT order, by how a quad's inputs lie.
+enum class QuadTables : std::uint8_t { none, consecutive, stride16 };
+
 // One form of one input. Weights of a group with equal forms share it.
 struct ActivationForm {
   const format::Rotation* rotation;
   format::ActivationQuant quant;
-  bool half_sums;  // for weights with a scale for each half group
+  bool half_sums;     // for weights with a scale for each half group
+  QuadTables tables;  // of one column; of several there are none
 
   bool operator==(const ActivationForm&) const = default;
 };
@@ -39,7 +43,7 @@ class Activations {
   bool quantise(const float* column, std::size_t t, std::size_t cols, ActivationForm form);
 
   Buffer<float> rotated_, scale_, token_scale_;
-  Buffer<std::int8_t> q_;
+  Buffer<std::int8_t> q_, tables_;
   Buffer<std::int32_t> sum_, half_sum_;
   kernels::F32Matrix f32_{};
   kernels::Q8Matrix q8_{};

@@ -15,6 +15,7 @@ namespace tsq {
 namespace {
 
 using format::Encoding;
+using kernels::PackedForm;
 
 // Rows are shared out in units: a whole ternary row block.
 constexpr std::size_t kRows = kernels::kRowBlock;
@@ -323,8 +324,13 @@ class CpuBackend final : public Backend {
 
  private:
   ActivationForm form_of(const Weight& w) const {
-    if (!options_.int8) return {w.rotation, format::ActivationQuant::none, false};
-    return {w.rotation, w.activation_quant, has_half_groups(w)};
+    if (!options_.int8) return {w.rotation, format::ActivationQuant::none, false, QuadTables::none};
+    return {w.rotation, w.activation_quant, has_half_groups(w), tables_of(w)};
+  }
+
+  QuadTables tables_of(const Weight& w) const {
+    if (w.form() != PackedForm::s34_lut || k_.s34_lut_gemv == nullptr) return QuadTables::none;
+    return is_stride16(w) ? QuadTables::stride16 : QuadTables::consecutive;
   }
 
   bool prepare(const Weight& w, Tensor x, std::size_t n_tokens) {
@@ -363,8 +369,33 @@ class CpuBackend final : public Backend {
     for (std::size_t i = begin; i < end; ++i) observe(group[i], products[i]);
   }
 
+  // The kernel of one column that w's packed form has at this level, or null.
+  kernels::TernaryGemmFn* packed_gemv(const Weight& w) const {
+    switch (w.form()) {
+      case PackedForm::none:
+      case PackedForm::t2:
+        break;
+      case PackedForm::t1_escape:
+        return k_.t1_escape_gemv;
+      case PackedForm::s34_lut:
+        return k_.s34_lut_gemv;
+    }
+    return nullptr;
+  }
+
   void multiply(const Weight& w, kernels::RowRange rows, kernels::Outputs y) const {
     const bool int8 = options_.int8;
+    if (w.form() != PackedForm::none) {
+      kernels::TernaryMatrix packed = ternary_view(w);
+      packed.body = w.packed->data;
+      if (w.form() == PackedForm::t2) {
+        if (int8) return k_.t2_gemm(packed, rows, activations_.q8(), y);
+        return k_.t2_gemm_f32(packed, rows, activations_.f32(), y);
+      }
+      if (auto* const gemv = packed_gemv(w); int8 && gemv != nullptr && activations_.q8().n == 1) {
+        return gemv(packed, rows, activations_.q8(), y);
+      }
+    }
     switch (w.shape.encoding) {
       case Encoding::t2:
         if (int8) return k_.t2_gemm(ternary_view(w), rows, activations_.q8(), y);

@@ -12,6 +12,8 @@ inline bool has_half_groups(const Weight& w) {
   return (w.shape.flags & format::kFlagHalfGroups) != 0;
 }
 
+inline bool is_stride16(const Weight& w) { return (w.shape.flags & format::kFlagStride16) != 0; }
+
 inline kernels::ScaleKind kernel_scale_kind(const Weight& w) {
   if (w.shape.scale_kind == format::ScaleKind::per_row) return kernels::ScaleKind::per_row;
   if (w.shape.scale_kind == format::ScaleKind::per_tensor) return kernels::ScaleKind::per_tensor;
@@ -22,7 +24,7 @@ inline kernels::TernaryMatrix ternary_view(const Weight& w) {
   return {.body = w.body,
           .rows = w.shape.rows,
           .cols = format::padded_cols(w.shape.encoding, w.shape.cols),
-          .stride16 = (w.shape.flags & format::kFlagStride16) != 0,
+          .stride16 = is_stride16(w),
           .scale_kind = kernel_scale_kind(w),
           .scales = w.scales.data()};
 }

@@ -3,11 +3,16 @@
 #include <atomic>
 #include <new>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "base/errorf.h"
+#include "base/memory.h"
+#include "base/thread_pool.h"
+#include "engine/load_hooks.h"
 #include "engine/model_state.h"
 #include "format/probes.h"
+#include "kernels/dispatch.h"
 #include "tokenizer/make.h"
 
 namespace tsq {
@@ -29,18 +34,50 @@ Result<void> check_rotations(format::File& file, std::optional<int> order) {
   return checked ? Result<void>() : refused(checked.error().message());
 }
 
-Result<Model> build(format::OpenedFile opened, std::optional<int> hadamard_order) {
+// The graph over the file, with the weights repacked that are to be.
+Result<void> make_graph_of(Model::State& state, const LoaderOptions& options,
+                           const LoadHooks& hooks) {
+  const bool repacks = options.repack != Repack::none || options.on_layer_loaded;
+  if (!repacks) {
+    auto graph = make_graph(state.opened.file);
+    if (!graph) return graph.error();
+    state.graph = std::move(*graph);
+    return {};
+  }
+  if (options.threads < 0) {
+    return errorf(ErrorCode::invalid_argument,
+                  "%d threads were asked for, expected 1 or more (0: one a core)", options.threads);
+  }
+  const kernels::Kernels* table = hooks.kernels;
+  if (table == nullptr) {
+    const kernels::Choice& choice = kernels::chosen();
+    if (choice.kernels == nullptr) return Error(ErrorCode::unsupported, choice.error);
+    table = choice.kernels;
+  }
+  auto graph = make_graph(state.opened.file, [&](Weight& weight) {
+    TensorOptions tensor(options.repack);
+    if (options.on_layer_loaded) options.on_layer_loaded(weight.name, tensor);
+    state.repacked.add(weight, tensor.repack(), *table);
+  });
+  if (!graph) return graph.error();
+  state.graph = std::move(*graph);
+  const auto memory = hooks.memory != 0 ? std::optional(hooks.memory) : available_memory();
+  return state.repacked.make(memory, threads_for(options.threads), options.on_repack);
+}
+
+Result<Model> build(format::OpenedFile opened, const LoaderOptions& options,
+                    const LoadHooks& hooks) {
   static std::atomic<std::uint64_t> opened_before = 0;
   auto state = std::make_unique<Model::State>(Model::State{.serial = opened_before++,
                                                            .opened = std::move(opened),
+                                                           .repacked = {},
                                                            .graph = {},
                                                            .tokenizer = {},
                                                            .name = {}});
   format::File& file = state->opened.file;
-  if (const auto checked = check_rotations(file, hadamard_order); !checked) return checked.error();
-  auto graph = make_graph(file);
-  if (!graph) return graph.error();
-  state->graph = std::move(*graph);
+  if (const auto checked = check_rotations(file, options.hadamard_order); !checked)
+    return checked.error();
+  if (const auto made = make_graph_of(*state, options, hooks); !made) return made.error();
   if (!file.tokenizer_section().empty()) {
     const auto vocab = static_cast<std::uint32_t>(state->graph->config().vocab);
     const auto view = format::TokenizerView::parse(file.tokenizer_section(), vocab);
@@ -57,21 +94,45 @@ Result<Model> build(format::OpenedFile opened, std::optional<int> hadamard_order
 
 }  // namespace
 
-Loader& Loader::with_hadamard_order(int order) {
-  hadamard_order_ = order;
-  return *this;
-}
-
-Result<Model> Loader::load(const std::filesystem::path& path) const {
+Result<Model> load_model(const std::filesystem::path& path, const LoaderOptions& options,
+                         const LoadHooks& hooks) {
   try {
     auto opened = format::open(path);
     if (!opened) return opened.error();
-    auto model = build(std::move(*opened), hadamard_order_);
+    auto model = build(std::move(*opened), options, hooks);
     if (!model) return model.error().at(path.string());
     return model;
   } catch (const std::bad_alloc&) {
     return Error(ErrorCode::out_of_memory, path.string() + ": no memory to open the model");
+  } catch (const std::system_error& error) {
+    return errorf(ErrorCode::io, "%s: cannot start threads: %s", path.c_str(), error.what());
   }
+}
+
+Loader& Loader::with_hadamard_order(int order) {
+  options_.hadamard_order = order;
+  return *this;
+}
+Loader& Loader::with_repack(Repack repack) {
+  options_.repack = repack;
+  return *this;
+}
+Loader& Loader::on_layer_loaded(
+    std::function<void(std::string_view name, TensorOptions& options)> hook) {
+  options_.on_layer_loaded = std::move(hook);
+  return *this;
+}
+Loader& Loader::on_repack(RepackProgress progress) {
+  options_.on_repack = std::move(progress);
+  return *this;
+}
+Loader& Loader::with_threads(int threads) {
+  options_.threads = threads;
+  return *this;
+}
+
+Result<Model> Loader::load(const std::filesystem::path& path) const {
+  return load_model(path, options_, {});
 }
 
 Model::Model(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -94,6 +155,7 @@ std::int32_t Model::context_length() const {
   return static_cast<std::int32_t>(state_->graph->config().context);
 }
 std::uint64_t Model::file_bytes() const { return state_->opened.file.file_bytes(); }
+RepackTotals Model::repacked() const { return state_->repacked.totals(); }
 std::uint64_t Model::kv_bytes_per_token(bool f32) const {
   const KvShape one = state_->graph->config().kv_shape(1);
   return 2 * one.n_layers * one.n_kv_heads * one.head_dim * (f32 ? 4 : 2);
