@@ -134,6 +134,22 @@ class Chat(CliTest):
         # Each turn adds an answer, of which the sampled tokens are held, and the next message.
         self.assertLess(in_all, first + 4 * 60)
 
+    def test_a_recurrent_model_goes_back_to_a_message(self):
+        model = self.folder / "hybrid.tsq"
+        self.assert_succeeds(tsq("convert", SOURCE.with_name("qwen35_two.gguf"), "-o", model, "--allow-random"))
+
+        def tokens_read(text):
+            done = tsq("run", "-m", model, *self.OPTIONS, "-n", 8, "-cnv", stdin=text)
+            self.assert_succeeds(done)
+            self.assertRegex(done.err, r"(?m)^state +38.9 kB of recurrent layers")
+            return int(re.search(r"(?m)^prompt +(\d+) token", done.err)[1])
+
+        message = "Once upon a time " * 20 + "\n"
+        once = tokens_read(message)
+        # An answer's beginning again; then the answer, the next message and its answer's beginning.
+        self.assertLess(tokens_read(message + "/regen\n"), 1.25 * once)
+        self.assertLess(tokens_read(message + "/regen\nGo on\n/regen\n"), 2 * once)
+
     def test_commands(self):
         terminal = self.terminal("-sys", "Be brief")
         terminal.say("/regen")
