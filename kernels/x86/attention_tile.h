@@ -149,7 +149,8 @@ void ask_values(const Block<T>& block, std::size_t at, std::size_t n) {
 
 template <int Q, class T>
 void attend(const Block<T>& block, Query* queries) {
-  constexpr int P = kTileSums / Q;
+  constexpr int kMost = kTileSums / Q;
+  constexpr int P = kMost >= 8 ? 8 : kMost >= 4 ? 4 : kMost >= 2 ? 2 : 1;  // divides a whole block
   constexpr int V = Q == 1 ? 4 : Q <= 3 ? 2 : 1;
   Scores<Q> scores;
   float(*folds[Q])[4];
