@@ -27,8 +27,7 @@ constexpr UnbuiltOption kUnbuiltOptions[] = {
     {"convert", "--rle-threshold"},  {"convert", "--h-block"},
 };
 // Of every command that runs a model.
-constexpr std::string_view kUnbuiltEngineOptions[] = {"-ngl", "--gpu-layers", "--n-gpu-layers",
-                                                      "--repack"};
+constexpr std::string_view kUnbuiltEngineOptions[] = {"-ngl", "--gpu-layers", "--n-gpu-layers"};
 
 bool is_unbuilt(std::string_view command, std::string_view name) {
   if (std::any_of(std::begin(kUnbuiltOptions), std::end(kUnbuiltOptions),

@@ -15,7 +15,6 @@
 #include "format/reader.h"
 #include "model_file.h"
 #include "support.h"
-#include "tsq/loader.h"
 #include "tsq/session.h"
 
 namespace tsq::tool {
@@ -28,6 +27,7 @@ struct Options {
   std::vector<std::int32_t> depths = {0};
   std::vector<std::int32_t> threads = {0};
   std::vector<std::string> activations = {"int8"};
+  std::string repack = "none";
   std::int32_t repetitions = 5;
   std::uint64_t seed = 1;
   bool no_warmup = false;
@@ -117,7 +117,8 @@ class Bench {
 
  private:
   BenchRow::Memory memory(const bench::ReadCeiling& ceiling, const BenchRow& row) const {
-    const std::uint64_t bytes = bytes_per_token(file_);
+    const RepackTotals repacked = model_.repacked();
+    const std::uint64_t bytes = bytes_per_token(file_) - repacked.file_bytes + repacked.bytes;
     std::vector<double> speeds;
     for (const double tokens : row.speeds())
       speeds.push_back(tokens * static_cast<double>(bytes) * 1e-9);
@@ -230,7 +231,9 @@ Result<void> bench_session(const Options& options, const Model& model, const for
 Result<void> bench_model(const Options& options, const std::string& given, Table& table) {
   const auto path = model_path(given);
   if (!path) return path.error();
-  const auto model = Loader().load(*path);
+  EngineOptions engine;
+  engine.repack = options.repack;
+  const auto model = open_model(*path, engine);
   if (!model) return with_convert_hint(model.error(), *path);
   const auto opened = format::open(*path);
   if (!opened) return opened.error();
@@ -303,6 +306,7 @@ void add_bench(CLI::App& app, int& exit_code) {
   add_list(*command, "--activations", o.activations, "int8, f32 [int8]")
       ->check(CLI::IsMember({"int8", "f32"}))
       ->option_text("int8|f32,...");
+  add_repack_option(*command, o.repack);
   command->add_option("-r,--repetitions", o.repetitions, "of each test [5]")
       ->check(CLI::Range(1, 10000).description(""))
       ->type_name("N");

@@ -1,5 +1,6 @@
 #include "engine.h"
 
+#include <cinttypes>
 #include <utility>
 
 #include "base/errorf.h"
@@ -63,6 +64,16 @@ void describe_compute(const EngineOptions& options) {
 
 }  // namespace
 
+void add_repack_option(CLI::App& command, std::string& repack) {
+  command
+      .add_option("--repack", repack,
+                  "make the weights over in memory, for speed: auto is what suits this CPU, for as "
+                  "many as half of the free memory holds; t2 is t1 as t2; results do not change "
+                  "[none]")
+      ->check(CLI::IsMember({"auto", "none", "t2"}))
+      ->option_text("auto|none|t2");
+}
+
 void add_engine_options(CLI::App& command, EngineOptions& options) {
   command.add_option("-m,--model", options.model, "a .tsq file [models/fairy-tales.tsq]")
       ->type_name("FILE");
@@ -73,14 +84,37 @@ void add_engine_options(CLI::App& command, EngineOptions& options) {
                   "f32 is slower and does not round activations [int8]")
       ->check(CLI::IsMember({"int8", "f32"}))
       ->option_text("int8|f32");
+  add_repack_option(command, options.repack);
+}
+
+Result<Model> open_model(const std::filesystem::path& path, const EngineOptions& options) {
+  Loader loader;
+  if (options.hadamard_order) loader.with_hadamard_order(*options.hadamard_order);
+  if (options.repack == "none") return loader.load(path);
+  ProgressBar bar("repacking", ProgressBar::Unit::bytes);
+  auto model = loader.with_repack(options.repack == "t2" ? Repack::t2 : Repack::automatic)
+                   .with_threads(options.session.threads)
+                   .on_repack([&](std::uint64_t done, std::uint64_t total) {
+                     bar.update(done, total);
+                     return !interrupted();
+                   })
+                   .load(path);
+  bar.clear();
+  if (!model) return model;
+  const RepackTotals repacked = model->repacked();
+  info_fact("repacked",
+            repacked.tensors == 0
+                ? "nothing: no weights for which it pays here, or no memory for them"
+                : stringf("%" PRIu64 " tensors, %s of memory", repacked.tensors,
+                          human_bytes(repacked.bytes).c_str()),
+            {{"tensors", repacked.tensors}, {"bytes", repacked.bytes}});
+  return model;
 }
 
 Result<Model> load_model(const EngineOptions& options) {
   const auto path = model_path(options.model);
   if (!path) return path.error();
-  Loader loader;
-  if (options.hadamard_order) loader.with_hadamard_order(*options.hadamard_order);
-  auto model = loader.load(*path);
+  auto model = open_model(*path, options);
   if (!model) return with_convert_hint(model.error(), *path);
   if (model->tokenizer() == nullptr)
     return errorf(ErrorCode::unsupported, "%s: the file holds no tokenizer, so it cannot read text",

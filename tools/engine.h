@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,14 +17,19 @@ namespace tsq::tool {
 struct EngineOptions {
   std::string model;  // empty: the model of this repository
   std::string activations = "int8";
+  std::string repack = "none";
   SessionOptions session;
   std::optional<int> hadamard_order;  // instead of the file's
 };
 
-// Declares -m, -t and --activations. The context differs by command.
+// Declares --repack.
+void add_repack_option(CLI::App& command, std::string& repack);
+// Declares -m, -t, --activations and --repack. The context differs by command.
 void add_engine_options(CLI::App& command, EngineOptions& options);
 
-// A model with a tokenizer, which every command needs.
+// Opens a file, as --repack and the other options say, showing progress.
+Result<Model> open_model(const std::filesystem::path& path, const EngineOptions& options);
+// A model with a tokenizer, which every command that reads text needs.
 Result<Model> load_model(const EngineOptions& options);
 // Prints what will run and how, and what memory it will take, before it is taken. The error of a
 // context that does not fit says which -c would.

@@ -195,6 +195,23 @@ class Run(CliTest):
             done = self.assert_succeeds(self.run_model(*options, "--stop", "[never]", name, stop))
             self.assertEqual(done.out.rstrip("\n"), expected)
 
+    def test_repacked_weights_give_the_same_text(self):
+        options = ["run", "-m", MODELS.parents[2] / "models" / "fairy-tales.tsq", "-p", "Once", "-n",
+                   "20", "-s", "1", "--no-timings"]
+        plain = self.assert_succeeds(tsq(*options))
+        self.assertNotIn("repacked", plain.err)
+        none = self.assert_succeeds(tsq(*options, "--repack", "none"))
+        self.assertEqual((none.out, none.err), (plain.out, plain.err))
+        for repack in ["t2", "auto"]:
+            done = self.assert_succeeds(tsq(*options, "--repack", repack))
+            self.assertEqual(done.out, plain.out)
+            self.assertRegex(done.err, r"(?m)^repacked +(29 tensors, 1\.\d+ MB of memory|nothing: .*)$")
+        t2 = self.assert_succeeds(tsq(*options, "--repack", "t2", "--log-json"))
+        fields = next(fields for line in t2.err.splitlines()
+                      if (fields := json.loads(line)["fields"]).get("fact") == "repacked")
+        self.assertEqual(fields["tensors"], 29)
+        self.assertGreater(fields["bytes"], 1700000)
+
     def test_f32_activations(self):
         done = self.assert_succeeds(self.run_model("-p", "x", "-n", "1", "--activations", "f32"))
         self.assertIn("f32 activations", done.err)

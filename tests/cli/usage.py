@@ -78,7 +78,7 @@ class Usage(CliTest):
     def test_what_is_documented_but_not_built_is_refused_by_name(self):
         for command, arguments in [
             ("run", ["-ngl", "99"]),
-            ("run", ["-ngl=99"]), ("run", ["--repack", "t2"]),
+            ("run", ["-ngl=99"]),
             ("run", ["--dtype", "ternary-bonsai"]),
             ("convert", ["--ternarize"]), ("convert", ["--rle-threshold", "0.28"]),
             ("convert", ["--residual-ratio", "0.01"]), ("convert", ["--hadamard-order", "64"]),
