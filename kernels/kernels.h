@@ -133,19 +133,45 @@ using UnrotateFn = RotateFn;
 // divides count.
 using FwhtFn = void(float* x, std::size_t count, std::size_t n) noexcept;
 
+// A row-major matrix of f32: row r starts at data + r * stride.
+struct RowMajorF32 {
+  float* data;
+  std::size_t rows;
+  std::size_t cols;
+  std::size_t stride;
+};
+// Where the largest magnitudes go, one a row and one a column; either may be null. Magnitudes
+// compare by their bits: NaN is above infinity, infinity above all numbers.
+struct Maxima {
+  float* rows;
+  float* cols;
+};
+// In-place, unnormalised Walsh-Hadamard transform of each run of row_block elements of a row, then
+// of each run of col_block elements of a column; a block of 1 leaves that side alone. row_block
+// divides cols, col_block divides rows, both are powers of two. `max` tells of the result.
+using FwhtMatrixFn = void(const RowMajorF32& x, std::size_t row_block, std::size_t col_block,
+                          Maxima max) noexcept;
+
+// Where a quantised column goes; as in Q8Matrix.
+struct Q8Column {
+  std::int8_t* q;
+  float* scale;
+  std::int32_t* sum;
+  std::int32_t* half_sum = nullptr;  // may be null
+  float* token_scale = nullptr;      // null: quantise per group
+};
 // Per group of 128: a = max |x|; a < 1e-30: zeros and scale 0; else inv = 127 / a, q =
-// round-to-nearest-even(x * inv), scale = a / 127. count is a multiple of kGroup. Returns false,
-// with the outputs unspecified, if any x is infinite or not a number.
-using QuantizeFn = bool(const float* x, std::size_t count, std::int8_t* q, float* scale,
-                        std::int32_t* sum) noexcept;
+// round-to-nearest-even(x * inv), scale = a / 127. Per token: a = max |x| over all of x, s = 127 /
+// max(a, 1e-5), q = round-to-nearest-even(x * s), token_scale = s, each group's scale = 1 / s.
+// count is a multiple of kGroup. Returns false, with the outputs unspecified, if any x is infinite
+// or not a number.
+using QuantizeFn = bool(const float* x, std::size_t count, const Q8Column& out) noexcept;
 
-// Per token: a = max |x| over all of x, s = 127 / max(a, 1e-5), q = round-to-nearest-even(x * s);
-// token_scale = s, each group's scale = 1 / s. Else as QuantizeFn.
-using QuantizeTokenFn = bool(const float* x, std::size_t count, std::int8_t* q, float* scale,
-                             std::int32_t* sum, float* token_scale) noexcept;
-
-// The sum of the first 64 q of each group. count is a multiple of kGroup.
-using HalfSumsFn = void(const std::int8_t* q, std::size_t count, std::int32_t* half_sum) noexcept;
+// y = rotate(x), with zeros from count to padded, a multiple of kGroup; then quantize(y, padded).
+// y holds padded values.
+using RotateQuantizeFn = bool(const float* x, const std::uint32_t* signs, std::size_t count,
+                              std::size_t block, float* y, std::size_t padded,
+                              const Q8Column& out) noexcept;
 
 // y = (x * inv) * w with inv = 1 / sqrt(sum / n + eps); the sum of squares as in a dense dot: x_i
 // goes to lane i mod 16 by fma. May be in place. n is any size from 1 on.
@@ -278,9 +304,9 @@ struct Kernels {
   FwhtFn* fwht;
   RotateFn* rotate;
   UnrotateFn* unrotate;
+  FwhtMatrixFn* fwht_matrix;
   QuantizeFn* quantize;
-  QuantizeTokenFn* quantize_token;
-  HalfSumsFn* half_sums;
+  RotateQuantizeFn* rotate_quantize;
   RmsNormFn* rms_norm;
   RopeFn* rope;
   SiluMulFn* silu_mul;

@@ -184,30 +184,34 @@ TEST_P(ModelTest, Int8PathStaysWithinItsRounding) {
 }
 
 // Defects that the bound must notice, planted in the kernel table.
-bool quantise_to_4_bits(const float* x, std::size_t count, std::int8_t* q, float* scale,
-                        std::int32_t* sum) noexcept {
-  const kernels::Kernels& k = *kernels::table(kernels::Isa::scalar);
-  const bool finite = k.quantize(x, count, q, scale, sum);
-  for (std::size_t g = 0; g < count / 128; ++g) {
-    sum[g] = 0;
+const kernels::Kernels& scalar() { return *kernels::table(kernels::Isa::scalar); }
+
+bool rotate_to_4_bits(const float* x, const std::uint32_t* signs, std::size_t count,
+                      std::size_t block, float* y, std::size_t padded,
+                      const kernels::Q8Column& out) noexcept {
+  const bool finite = scalar().rotate_quantize(x, signs, count, block, y, padded, out);
+  for (std::size_t g = 0; g < padded / 128; ++g) {
+    out.sum[g] = 0;
     for (std::size_t i = 128 * g; i < 128 * (g + 1); ++i) {
-      q[i] = static_cast<std::int8_t>(q[i] / 16 * 16);
-      sum[g] += q[i];
+      out.q[i] = static_cast<std::int8_t>(out.q[i] / 16 * 16);
+      out.sum[g] += out.q[i];
     }
   }
   return finite;
 }
 
-bool forget_the_last_group(const float* x, std::size_t count, std::int8_t* q, float* scale,
-                           std::int32_t* sum) noexcept {
-  const bool finite = kernels::table(kernels::Isa::scalar)->quantize(x, count, q, scale, sum);
-  scale[count / 128 - 1] = 0;
+bool forget_the_last_group(const float* x, const std::uint32_t* signs, std::size_t count,
+                           std::size_t block, float* y, std::size_t padded,
+                           const kernels::Q8Column& out) noexcept {
+  const bool finite = scalar().rotate_quantize(x, signs, count, block, y, padded, out);
+  out.scale[padded / 128 - 1] = 0;
   return finite;
 }
 
-void rotate_without_signs(const float* x, const std::uint32_t*, std::size_t count,
-                          std::size_t block, float* y) noexcept {
-  kernels::table(kernels::Isa::scalar)->rotate(x, nullptr, count, block, y);
+bool rotate_without_signs(const float* x, const std::uint32_t*, std::size_t count,
+                          std::size_t block, float* y, std::size_t padded,
+                          const kernels::Q8Column& out) noexcept {
+  return scalar().rotate_quantize(x, nullptr, count, block, y, padded, out);
 }
 
 TEST(Int8BoundTest, PlantedDefectsExceedIt) {
@@ -216,9 +220,9 @@ TEST(Int8BoundTest, PlantedDefectsExceedIt) {
     const Model model = open_model(file);
     const kernels::Kernels good = *kernels::table(kernels::supported_isas().back());
     kernels::Kernels bits = good, group = good, signs = good;
-    bits.quantize = quantise_to_4_bits;
-    group.quantize = forget_the_last_group;
-    signs.rotate = rotate_without_signs;
+    bits.rotate_quantize = rotate_to_4_bits;
+    group.rotate_quantize = forget_the_last_group;
+    signs.rotate_quantize = rotate_without_signs;
     for (const kernels::Kernels* bad : {&bits, &group, &signs}) {
       EXPECT_GT(worst_error(model, golden, Activations::int8, {.kernels = bad}), int8_bound(file));
     }

@@ -120,13 +120,32 @@ void one_value_off(const float* x, const std::uint32_t* signs, std::size_t n, st
   scalar().rotate(x, signs, n, block, y);
   y[n - 1] *= 1.0001f;
 }
+void signs_last(const float* x, const std::uint32_t* signs, std::size_t n, std::size_t block,
+                float* y) noexcept {
+  scalar().unrotate(x, signs, n, block, y);
+}
+
+// The scalar table with this rotation wherever activations are rotated.
+template <kernels::RotateFn* rotate>
+kernels::Kernels rotating_by() {
+  kernels::Kernels table = scalar();
+  table.rotate = rotate;
+  table.rotate_quantize = [](const float* x, const std::uint32_t* signs, std::size_t n,
+                             std::size_t block, float* y, std::size_t padded,
+                             const kernels::Q8Column& out) noexcept {
+    rotate(x, signs, n, block, y);
+    std::fill(y + n, y + padded, 0.0f);
+    return scalar().quantize(y, padded, out);
+  };
+  return table;
+}
 TEST(ActivationTrace, WrongRotationsShow) {
-  for (const auto& [what, wrong] :
-       {std::pair("one sign", &one_wrong_sign), std::pair("no signs", &no_signs),
-        std::pair("half a block", &half_a_block), std::pair("none", &not_at_all),
-        std::pair("signs last", scalar().unrotate), std::pair("one value", &one_value_off)}) {
-    kernels::Kernels table = scalar();
-    table.rotate = wrong;
+  for (const auto& [what, table] : {std::pair("one sign", rotating_by<one_wrong_sign>()),
+                                    std::pair("no signs", rotating_by<no_signs>()),
+                                    std::pair("half a block", rotating_by<half_a_block>()),
+                                    std::pair("none", rotating_by<not_at_all>()),
+                                    std::pair("signs last", rotating_by<signs_last>()),
+                                    std::pair("one value", rotating_by<one_value_off>())}) {
     const ActivationTrace trace = trace_of("qwen3_rot64.ptq1_0.gguf", {}, &table);
     EXPECT_FALSE(trace.sound()) << what;
     for (const TracedStage& stage : trace.stages()) {
@@ -241,8 +260,7 @@ TEST(ActivationTrace, TheSmallestWrongSignIsLargerThanTheAllowance) {
   const format::Rotation rotation{
       .block = 1024, .width = 1024, .signs = std::vector<std::uint32_t>(32)};
   EXPECT_TRUE(ByHand(row, rotation).trace.sound());
-  kernels::Kernels table = scalar();
-  table.rotate = &one_wrong_sign;
+  const kernels::Kernels table = rotating_by<one_wrong_sign>();
   EXPECT_FALSE(ByHand(row, rotation, &table).trace.sound());
 }
 

@@ -1,6 +1,5 @@
 // The element-wise kernels.
 //
-// Overflow: a group's sum of int8 is at most 128 * 127.
 // Order: element i of a sum of squares goes to lane i mod 16 (two vectors), ascending; a masked
 // load's zeros leave a lane as it is.
 #include "kernels/avx2/simd.h"
@@ -20,53 +19,6 @@ void map(const float* x0, const float* x1, std::size_t n, float* y, F f) {
     const __m256i m = first_lanes(n - i);
     _mm256_maskstore_ps(y + i, m, f(_mm256_maskload_ps(x0 + i, m), _mm256_maskload_ps(x1 + i, m)));
   }
-}
-
-std::int32_t reduce_max(__m256i v) {
-  __m128i m = _mm_max_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
-  m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0x4E));
-  return _mm_cvtsi128_si32(_mm_max_epi32(m, _mm_shuffle_epi32(m, 0xB1)));
-}
-
-std::int32_t reduce_add(__m256i v) {
-  __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
-  s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4E));
-  return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xB1)));
-}
-
-// max |x| of whole vectors, not finite if any x is not.
-float max_magnitude(const float* x, std::size_t n) {
-  // As integers, magnitudes order like the floats; infinity and NaN are above all of them.
-  __m256i largest = _mm256_setzero_si256();
-  for (std::size_t i = 0; i < n; i += kWidth) {
-    const __m256i bits = _mm256_castps_si256(_mm256_loadu_ps(x + i));
-    largest = _mm256_max_epi32(largest, _mm256_and_si256(bits, _mm256_set1_epi32(0x7FFFFFFF)));
-  }
-  const std::int32_t bits = reduce_max(largest);
-  float max;
-  __builtin_memcpy(&max, &bits, sizeof max);
-  return max;
-}
-bool is_finite(float max) { return max < __builtin_inff(); }
-
-// q = x * factor, rounded, of a group; their sum.
-std::int32_t round_group(const float* x, float factor, std::int8_t* q) {
-  __m256i total = _mm256_setzero_si256();
-  for (std::size_t i = 0; i < kGroup; i += 4 * kWidth) {
-    __m256i codes[4];
-    for (std::size_t v = 0; v < 4; ++v) {
-      const __m256 in = _mm256_loadu_ps(x + i + v * kWidth);
-      codes[v] = _mm256_cvtps_epi32(_mm256_mul_ps(in, _mm256_set1_ps(factor)));
-      total = _mm256_add_epi32(total, codes[v]);
-    }
-    const __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(codes[0], codes[1]),
-                                             _mm256_packs_epi32(codes[2], codes[3]));
-    // The packs work within 128 bits: the dwords come out in this order.
-    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(q + i),
-                        _mm256_permutevar8x32_epi32(bytes, order));
-  }
-  return reduce_add(total);
 }
 
 void rotate_pairs(float* x, const float* cos, const float* sin, std::size_t pairs) {
@@ -100,31 +52,6 @@ void rotate_halves(float* x, const float* cos, const float* sin, std::size_t pai
 }
 
 }  // namespace
-
-bool quantize(const float* x, std::size_t count, std::int8_t* q, float* scale,
-              std::int32_t* sum) noexcept {
-  for (std::size_t g = 0; g < count / kGroup; ++g) {
-    const float max = max_magnitude(x + g * kGroup, kGroup);
-    if (!is_finite(max)) return false;
-    const bool zero = max < 1e-30F;
-    sum[g] = round_group(x + g * kGroup, zero ? 0.0F : 127.0F / max, q + g * kGroup);
-    scale[g] = zero ? 0.0F : max / 127.0F;
-  }
-  return true;
-}
-
-bool quantize_token(const float* x, std::size_t count, std::int8_t* q, float* scale,
-                    std::int32_t* sum, float* token_scale) noexcept {
-  const float max = max_magnitude(x, count);
-  if (!is_finite(max)) return false;
-  const float s = 127.0F / (max < 1e-5F ? 1e-5F : max);
-  for (std::size_t g = 0; g < count / kGroup; ++g) {
-    sum[g] = round_group(x + g * kGroup, s, q + g * kGroup);
-    scale[g] = 1.0F / s;
-  }
-  *token_scale = s;
-  return true;
-}
 
 void rms_norm(const float* x, const float* w, std::size_t n, float eps, float* y) noexcept {
   __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};

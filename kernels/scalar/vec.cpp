@@ -20,49 +20,49 @@ float max_magnitude(const float* x, std::size_t n) {
   return max;
 }
 
-// q = x * factor, rounded, of a group; their sum.
-std::int32_t round_group(const float* x, float factor, std::int8_t* q) {
+// Group g of x: q = x * factor, rounded, and the sums of q.
+void round_group(const float* x, std::size_t g, float factor, const Q8Column& out) {
   std::int32_t sum = 0;
-  for (std::size_t i = 0; i < kGroup; ++i) {
-    q[i] = static_cast<std::int8_t>(std::nearbyint(x[i] * factor));
-    sum += q[i];
+  for (std::size_t i = g * kGroup; i < (g + 1) * kGroup; ++i) {
+    if (i % kGroup == kGroup / 2 && out.half_sum != nullptr) out.half_sum[g] = sum;
+    out.q[i] = static_cast<std::int8_t>(std::nearbyint(x[i] * factor));
+    sum += out.q[i];
   }
-  return sum;
+  out.sum[g] = sum;
 }
 
-}  // namespace
-
-bool quantize(const float* x, std::size_t count, std::int8_t* q, float* scale,
-              std::int32_t* sum) noexcept {
-  for (std::size_t g = 0; g < count / kGroup; ++g) {
-    const float max = max_magnitude(x + g * kGroup, kGroup);
-    if (!std::isfinite(max)) return false;
-    const bool zero = max < 1e-30F;
-    sum[g] = round_group(x + g * kGroup, zero ? 0.0F : 127.0F / max, q + g * kGroup);
-    scale[g] = zero ? 0.0F : max / 127.0F;
-  }
-  return true;
-}
-
-bool quantize_token(const float* x, std::size_t count, std::int8_t* q, float* scale,
-                    std::int32_t* sum, float* token_scale) noexcept {
+bool quantize_token(const float* x, std::size_t count, const Q8Column& out) {
   const float max = max_magnitude(x, count);
   if (!std::isfinite(max)) return false;
   const float s = 127.0F / std::max(max, 1e-5F);
   for (std::size_t g = 0; g < count / kGroup; ++g) {
-    sum[g] = round_group(x + g * kGroup, s, q + g * kGroup);
-    scale[g] = 1.0F / s;
+    round_group(x, g, s, out);
+    out.scale[g] = 1.0F / s;
   }
-  *token_scale = s;
+  *out.token_scale = s;
   return true;
 }
 
-void half_sums(const std::int8_t* q, std::size_t count, std::int32_t* half_sum) noexcept {
+}  // namespace
+
+bool quantize(const float* x, std::size_t count, const Q8Column& out) noexcept {
+  if (out.token_scale != nullptr) return quantize_token(x, count, out);
   for (std::size_t g = 0; g < count / kGroup; ++g) {
-    std::int32_t sum = 0;
-    for (std::size_t i = 0; i < kGroup / 2; ++i) sum += q[g * kGroup + i];
-    half_sum[g] = sum;
+    const float max = max_magnitude(x + g * kGroup, kGroup);
+    if (!std::isfinite(max)) return false;
+    const bool zero = max < 1e-30F;
+    round_group(x, g, zero ? 0.0F : 127.0F / max, out);
+    out.scale[g] = zero ? 0.0F : max / 127.0F;
   }
+  return true;
+}
+
+bool rotate_quantize(const float* x, const std::uint32_t* signs, std::size_t count,
+                     std::size_t block, float* y, std::size_t padded,
+                     const Q8Column& out) noexcept {
+  rotate(x, signs, count, block, y);
+  std::fill(y + count, y + padded, 0.0F);
+  return quantize(y, padded, out);
 }
 
 void rms_norm(const float* x, const float* w, std::size_t n, float eps, float* y) noexcept {

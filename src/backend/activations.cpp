@@ -37,50 +37,48 @@ void Activations::reserve(std::size_t n, std::size_t padded_cols, ActivationForm
   if (form.quant == ActivationQuant::per_token) grow(token_scale_, n);
 }
 
+kernels::Q8Column Activations::q8_column(std::size_t t, std::size_t cols, ActivationForm form) {
+  const std::size_t group = t * (cols / kernels::kGroup);
+  return {q_.data() + t * cols, scale_.data() + group, sum_.data() + group,
+          form.half_sums ? half_sum_.data() + group : nullptr,
+          form.quant == ActivationQuant::per_token ? token_scale_.data() + t : nullptr};
+}
+
 // Of a column that is not finite, false.
-bool Activations::quantise(const float* column, std::size_t t, std::size_t cols,
-                           ActivationForm form) {
-  const std::size_t groups = cols / kernels::kGroup;
-  std::int8_t* const q = q_.data() + t * cols;
-  float* const scale = scale_.data() + t * groups;
-  std::int32_t* const sum = sum_.data() + t * groups;
-  const bool finite =
-      form.quant == ActivationQuant::per_token
-          ? kernels_.quantize_token(column, cols, q, scale, sum, token_scale_.data() + t)
-          : kernels_.quantize(column, cols, q, scale, sum);
-  if (finite && form.half_sums) kernels_.half_sums(q, cols, half_sum_.data() + t * groups);
-  return finite;
+bool Activations::prepare_column(const float* x, std::size_t t, std::size_t cols,
+                                 std::size_t padded_cols, ActivationForm form) {
+  const bool quantise = form.quant != ActivationQuant::none;
+  const auto* const r = form.rotation;
+  if (r == nullptr) {
+    return quantise ? kernels_.quantize(x, padded_cols, q8_column(t, padded_cols, form))
+                    : all_finite(x, cols);
+  }
+  const std::uint32_t* const signs = r->signs.empty() ? nullptr : r->signs.data();
+  float* const y = rotated_.data() + t * padded_cols;
+  if (quantise) {
+    return kernels_.rotate_quantize(x, signs, cols, r->block, y, padded_cols,
+                                    q8_column(t, padded_cols, form));
+  }
+  kernels_.rotate(x, signs, cols, r->block, y);
+  std::fill(y + cols, y + padded_cols, 0.0f);
+  return all_finite(y, cols);
 }
 
 std::size_t Activations::prepare(ThreadPool& pool, const float* x, std::size_t stride,
                                  std::size_t n, std::size_t cols, std::size_t padded_cols,
                                  ActivationForm form) {
   reserve(n, padded_cols, form);
-  const bool rotate = form.rotation != nullptr;
   std::atomic<std::size_t> first_bad{n};
   pool.parallel_for(n, 1, [&](std::size_t first, std::size_t last) {
     for (std::size_t t = first; t < last; ++t) {
-      const float* column = x + t * stride;
-      if (rotate) {
-        float* const y = rotated_.data() + t * padded_cols;
-        const auto& signs = form.rotation->signs;
-        kernels_.rotate(column, signs.empty() ? nullptr : signs.data(), cols, form.rotation->block,
-                        y);
-        std::fill(y + cols, y + padded_cols, 0.0f);
-        column = y;
-      }
-      const bool finite = form.quant == ActivationQuant::none
-                              ? all_finite(column, cols)
-                              : quantise(column, t, padded_cols, form);
-      if (!finite) {
-        std::size_t seen = first_bad.load();
-        while (t < seen && !first_bad.compare_exchange_weak(seen, t)) {
-        }
+      if (prepare_column(x + t * stride, t, cols, padded_cols, form)) continue;
+      std::size_t seen = first_bad.load();
+      while (t < seen && !first_bad.compare_exchange_weak(seen, t)) {
       }
     }
   });
-  f32_ = rotate ? kernels::F32Matrix{rotated_.data(), padded_cols, n}
-                : kernels::F32Matrix{x, stride, n};
+  f32_ = form.rotation != nullptr ? kernels::F32Matrix{rotated_.data(), padded_cols, n}
+                                  : kernels::F32Matrix{x, stride, n};
   q8_ = {q_.data(), scale_.data(), sum_.data(), n, padded_cols};
   if (form.half_sums) q8_.half_sum = half_sum_.data();
   if (form.quant == ActivationQuant::per_token) q8_.token_scale = token_scale_.data();

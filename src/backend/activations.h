@@ -40,7 +40,9 @@ class Activations {
 
  private:
   const kernels::Kernels& kernels_;
-  bool quantise(const float* column, std::size_t t, std::size_t cols, ActivationForm form);
+  kernels::Q8Column q8_column(std::size_t t, std::size_t cols, ActivationForm form);
+  bool prepare_column(const float* x, std::size_t t, std::size_t cols, std::size_t padded_cols,
+                      ActivationForm form);
 
   Buffer<float> rotated_, scale_, token_scale_;
   Buffer<std::int8_t> q_, tables_;

@@ -318,30 +318,38 @@ void check_rotations(Source& s) {
 }
 
 void check_quantize(Source& s) {
-  const std::size_t groups = s.between(1, 9), count = groups * kGroup;
-  const bool any = s.flag(), per_token = s.flag();  // infinities and NaN too
-  const auto x = fill<float>(count, s, [any](Source& from) {
+  const std::size_t block = std::size_t{1} << s.between(0, 9);
+  const std::size_t count = block * s.between(1, 9);
+  const bool any = s.flag(), per_token = s.flag(), rotate = s.flag();  // any: infinities and NaN
+  const std::size_t padded = (count + kGroup - 1) / kGroup * kGroup, groups = padded / kGroup;
+  const auto signs = fill<std::uint32_t>((count + 31) / 32, s,
+                                         [](Source& from) { return from.bits<std::uint32_t>(); });
+  const auto x = fill<float>(rotate ? count : padded, s, [any](Source& from) {
     return any ? std::bit_cast<float>(from.bits<std::uint32_t>()) : finite(from);
   });
   struct Quantised {
     Guarded<std::int8_t> q;
-    Guarded<float> scale, token_scale;
+    Guarded<float> scale, token_scale, rotated;
     Guarded<std::int32_t> sum, half_sum;
     bool done;
   };
   const auto call = [&](const Kernels& k) {
-    Quantised out{
-        Guarded<std::int8_t>(count),   blank(groups), blank(1), Guarded<std::int32_t>(groups),
-        Guarded<std::int32_t>(groups), false};
-    out.done = per_token
-                   ? k.quantize_token(x.data(), count, out.q.data(), out.scale.data(),
-                                      out.sum.data(), out.token_scale.data())
-                   : k.quantize(x.data(), count, out.q.data(), out.scale.data(), out.sum.data());
-    if (out.done) k.half_sums(out.q.data(), count, out.half_sum.data());
+    Quantised out{Guarded<std::int8_t>(padded),
+                  blank(groups),
+                  blank(1),
+                  blank(padded),
+                  Guarded<std::int32_t>(groups),
+                  Guarded<std::int32_t>(groups),
+                  false};
+    const Q8Column to = {out.q.data(), out.scale.data(), out.sum.data(), out.half_sum.data(),
+                         per_token ? out.token_scale.data() : nullptr};
+    out.done = rotate ? k.rotate_quantize(x.data(), signs.data(), count, block, out.rotated.data(),
+                                          padded, to)
+                      : k.quantize(x.data(), padded, to);
     return out;
   };
   const Quantised expected = call(reference());
-  if (!any && !expected.done) std::abort();
+  if (!any && !rotate && !expected.done) std::abort();
   for_each_level([&](const Kernels& k) {
     const Quantised actual = call(k);
     if (actual.done != expected.done) std::abort();
@@ -349,6 +357,7 @@ void check_quantize(Source& s) {
     expect_same(actual.q, expected.q);
     expect_same(actual.scale, expected.scale);
     expect_same(actual.token_scale, expected.token_scale);
+    expect_same(actual.rotated, expected.rotated);
     expect_same(actual.sum, expected.sum);
     expect_same(actual.half_sum, expected.half_sum);
   });

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "tests/kernels/support.h"
 
 namespace tsq::kernels::test {
@@ -5,13 +7,6 @@ namespace {
 
 // H's elements by definition: -1 to the number of ones that i and j share.
 int sylvester(std::size_t i, std::size_t j) { return std::popcount(i & j) % 2 == 0 ? 1 : -1; }
-
-std::vector<std::uint32_t> random_signs(std::size_t count, std::uint64_t seed) {
-  Random random(seed);
-  std::vector<std::uint32_t> signs((count + 31) / 32);
-  for (auto& word : signs) word = static_cast<std::uint32_t>(random.bits());
-  return signs;
-}
 
 Guarded<float> random_integers(std::size_t n, std::uint64_t seed) {
   Guarded<float> x(n);
@@ -85,7 +80,8 @@ TEST(RotateScalar, IsTheDefinition) {
   }
 }
 
-constexpr std::size_t kSizes[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192};
+constexpr std::size_t kSizes[] = {1,   2,   4,    8,    16,   32,   64,   128,
+                                  256, 512, 1024, 2048, 4096, 8192, 16384};
 
 class Fwht : public EveryIsa {};
 TEST_P(Fwht, EqualsScalar) {
@@ -96,6 +92,48 @@ TEST_P(Fwht, EqualsScalar) {
       scalar::fwht(expected.data(), expected.size(), n);
       k_->fwht(actual.data(), actual.size(), n);
       expect_same_bits(actual, expected, "n = " + std::to_string(n));
+    }
+  }
+}
+
+// Guarded memory ends at a page; a float before its end the start is odd.
+TEST_P(Fwht, StartsAnywhere) {
+  for (const std::size_t n : kSizes) {
+    for (const std::size_t behind : {1, 3}) {
+      Guarded<float> expected = random_floats(2 * n + behind, n);
+      Guarded<float> actual = expected;
+      scalar::fwht(expected.data(), 2 * n, n);
+      k_->fwht(actual.data(), 2 * n, n);
+      expect_same_bits(actual, expected, "n = " + std::to_string(n));
+    }
+  }
+}
+
+// Above what the inner blocks are made for.
+TEST_P(Fwht, LargerThanACache) {
+  const std::size_t n = std::size_t{1} << 18;
+  Guarded<float> expected = random_floats(n, n);
+  Guarded<float> actual = expected;
+  scalar::fwht(expected.data(), n, n);
+  k_->fwht(actual.data(), n, n);
+  expect_same_bits(actual, expected, "2^18");
+}
+
+// Sums that overflow and values that are not numbers go the same way: the same places are infinite
+// or NaN, and of the numbers every bit is the same.
+TEST_P(Fwht, HugeValuesEqualScalar) {
+  for (const std::size_t n : {4, 16, 128, 4096}) {
+    Guarded<float> expected = random_floats(n, n);
+    for (float& v : expected) v *= 1e38F;
+    Guarded<float> actual = expected;
+    scalar::fwht(expected.data(), n, n);
+    k_->fwht(actual.data(), n, n);
+    for (std::size_t i = 0; i < n; ++i) {
+      if (std::isnan(expected[i])) {
+        EXPECT_TRUE(std::isnan(actual[i])) << n << ": " << i;
+      } else {
+        EXPECT_EQ(actual[i], expected[i]) << n << ": " << i;
+      }
     }
   }
 }
@@ -123,6 +161,146 @@ TEST_P(Fwht, RotationsEqualScalar) {
         }
       }
     }
+  }
+}
+
+// A matrix, what lies between its rows, and its maxima, all against an unmapped page.
+struct Matrix {
+  Matrix(std::size_t n_rows, std::size_t n_cols, std::size_t row_stride)
+      : rows(n_rows), cols(n_cols), stride(row_stride), row_max(n_rows), col_max(n_cols) {
+    for (float& v : row_max) v = -1;  // so that each has to be written
+    for (float& v : col_max) v = -1;
+  }
+  void transform(FwhtMatrixFn* fn, std::size_t row_block, std::size_t col_block) {
+    fn({data.data(), rows, cols, stride}, row_block, col_block, {row_max.data(), col_max.data()});
+  }
+  void expect_same(const Matrix& expected, const std::string& what) const {
+    expect_same_bits(data, expected.data, what);
+    expect_same_bits(row_max, expected.row_max, what + ", row maxima");
+    expect_same_bits(col_max, expected.col_max, what + ", column maxima");
+  }
+  std::string name(std::size_t row_block, std::size_t col_block) const {
+    return std::to_string(rows) + " x " + std::to_string(cols) + ", blocks " +
+           std::to_string(row_block) + " and " + std::to_string(col_block);
+  }
+
+  std::size_t rows, cols, stride;
+  Guarded<float> data = random_floats((rows - 1) * stride + cols, rows* cols);
+  Guarded<float> row_max, col_max;
+};
+
+// In integers, which are exact: H of the rows, H of the columns, by definition.
+TEST(FwhtMatrixScalar, IsTheDefinition) {
+  const std::size_t rows = 8;
+  const std::size_t cols = 12;
+  for (const std::size_t row_block : {1, 4}) {
+    for (const std::size_t col_block : {1, 2, 8}) {
+      Matrix m(rows, cols, cols + 1);
+      m.data = random_integers(m.data.size(), 3);
+      const Guarded<float> x = m.data;
+      m.transform(scalar::fwht_matrix, row_block, col_block);
+      std::vector<float> row_max(rows), col_max(cols);
+      for (std::size_t r = 0; r < rows; ++r) {
+        for (std::size_t c = 0; c < cols; ++c) {
+          int sum = 0;
+          for (std::size_t i = 0; i < col_block; ++i) {
+            for (std::size_t j = 0; j < row_block; ++j) {
+              const std::size_t from_r = r / col_block * col_block + i;
+              const std::size_t from_c = c / row_block * row_block + j;
+              sum += sylvester(r % col_block, i) * sylvester(c % row_block, j) *
+                     static_cast<int>(x[from_r * m.stride + from_c]);
+            }
+          }
+          const auto value = static_cast<float>(sum);
+          EXPECT_EQ(m.data[r * m.stride + c], value) << m.name(row_block, col_block);
+          row_max[r] = std::max(row_max[r], std::fabs(value));
+          col_max[c] = std::max(col_max[c], std::fabs(value));
+        }
+      }
+      for (std::size_t r = 0; r < rows; ++r) EXPECT_EQ(m.row_max[r], row_max[r]) << r;
+      for (std::size_t c = 0; c < cols; ++c) EXPECT_EQ(m.col_max[c], col_max[c]) << c;
+      for (std::size_t r = 0; r + 1 < rows; ++r) {
+        EXPECT_EQ(m.data[r * m.stride + cols], x[r * m.stride + cols]) << "between the rows";
+      }
+    }
+  }
+}
+
+// Rows first, then columns, each with ascending stages: on floats that round the order shows.
+TEST(FwhtMatrixScalar, RowsComeFirst) {
+  const std::size_t n = 16;
+  Matrix m(n, n, n);
+  std::vector<float> expected(m.data.begin(), m.data.end());
+  for (std::size_t r = 0; r < n; ++r) scalar::fwht(expected.data() + r * n, n, n);
+  for (std::size_t c = 0; c < n; ++c) {
+    float column[n];
+    for (std::size_t r = 0; r < n; ++r) column[r] = expected[r * n + c];
+    scalar::fwht(column, n, n);
+    for (std::size_t r = 0; r < n; ++r) expected[r * n + c] = column[r];
+  }
+  m.transform(scalar::fwht_matrix, n, n);
+  for (std::size_t i = 0; i < n * n; ++i) EXPECT_EQ(m.data[i], expected[i]) << i;
+}
+
+TEST_P(Fwht, MatricesEqualScalar) {
+  struct Case {
+    std::size_t rows, cols, gap, row_block, col_block;
+  };
+  std::vector<Case> cases;
+  for (const std::size_t col_block : kSizes) {  // tails of 0 to 15 columns, rows 4 KiB apart too
+    const std::size_t cols = 16 + col_block % 7 + (col_block > 64 ? 1 : 0);
+    cases.push_back({col_block, cols, 5, 1, col_block});
+    if (col_block <= 1024) cases.push_back({3 * col_block, 48, 1024 - 48, 16, col_block});
+  }
+  for (std::size_t cols = 1; cols <= 40; ++cols) cases.push_back({8, cols, 0, 1, 8});
+  for (const std::size_t row_block : kSizes) {
+    cases.push_back({11, row_block, 3, row_block, 1});
+    cases.push_back({16, row_block, 0, row_block, 16});
+    if (row_block < 64) cases.push_back({6, 9 * row_block, 1, row_block, 2});
+  }
+  for (const Case& c : cases) {
+    Matrix expected(c.rows, c.cols, c.cols + c.gap);
+    Matrix actual = expected;
+    expected.transform(scalar::fwht_matrix, c.row_block, c.col_block);
+    actual.transform(k_->fwht_matrix, c.row_block, c.col_block);
+    actual.expect_same(expected, actual.name(c.row_block, c.col_block));
+  }
+}
+
+TEST_P(Fwht, MaximaAreOptional) {
+  for (const std::size_t col_block : {1, 16}) {
+    Matrix expected(16, 33, 40);
+    const Matrix x = expected;
+    expected.transform(scalar::fwht_matrix, 1, col_block);
+    for (FwhtMatrixFn* const fn : {&scalar::fwht_matrix, k_->fwht_matrix}) {
+      for (const bool rows : {false, true}) {
+        for (const bool cols : {false, true}) {
+          Matrix m = x;
+          fn({m.data.data(), m.rows, m.cols, m.stride}, 1, col_block,
+             {rows ? m.row_max.data() : nullptr, cols ? m.col_max.data() : nullptr});
+          expect_same_bits(m.data, expected.data, "data");
+          expect_same_bits(m.row_max, rows ? expected.row_max : x.row_max, "row maxima");
+          expect_same_bits(m.col_max, cols ? expected.col_max : x.col_max, "column maxima");
+        }
+      }
+    }
+  }
+}
+
+// A maximum tells that there was an infinity, or a value that is not a number.
+TEST_P(Fwht, MaximaShowWhatIsNotFinite) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (FwhtMatrixFn* const fn : {&scalar::fwht_matrix, k_->fwht_matrix}) {
+    Matrix m(9, 21, 21);
+    m.data[3 * 21 + 4] = -inf;
+    m.data[3 * 21 + 5] = nan;
+    m.data[5 * 21 + 4] = 1e30F;
+    m.transform(fn, 1, 1);
+    EXPECT_TRUE(std::isnan(m.row_max[3]));
+    EXPECT_EQ(m.col_max[4], inf);
+    EXPECT_TRUE(std::isnan(m.col_max[5]));
+    EXPECT_EQ(m.row_max[5], 1e30F);
   }
 }
 TSQ_FOR_EVERY_ISA(Fwht);

@@ -51,6 +51,14 @@ inline Guarded<float> random_floats(std::size_t n, std::uint64_t seed) {
   return x;
 }
 
+// A bit for each of count elements, in whole words.
+inline Guarded<std::uint32_t> random_signs(std::size_t count, std::uint64_t seed) {
+  Guarded<std::uint32_t> signs((count + 31) / 32);
+  Random random(seed);
+  for (auto& word : signs) word = static_cast<std::uint32_t>(random.bits());
+  return signs;
+}
+
 // The value of an fp16, by definition.
 inline double half_value(std::uint16_t h) {
   const int exponent = h >> 10 & 31;
