@@ -22,6 +22,11 @@ inline Vec zeros() { return _mm256_setzero_ps(); }
 inline Vec add(Vec a, Vec b) { return _mm256_add_ps(a, b); }
 inline Vec sub(Vec a, Vec b) { return _mm256_sub_ps(a, b); }
 inline Vec mul(Vec a, Vec b) { return _mm256_mul_ps(a, b); }
+inline Vec div(Vec a, Vec b) { return _mm256_div_ps(a, b); }
+inline Vec fma(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }
+inline Vec negate(Vec v) { return _mm256_xor_ps(v, _mm256_set1_ps(-0.0F)); }
+// The fixed tree of 16 lanes.
+inline float reduce_lanes(const Vec (&lanes)[2]) { return reduce_lanes(lanes[0], lanes[1]); }
 
 // The stages below kWidth of a transform of n: a lane's partner comes by a shuffle, and y = partner
 // + v * (+1 or -1).

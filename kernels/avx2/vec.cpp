@@ -1,25 +1,10 @@
-// The element-wise kernels.
-//
-// Order: element i of a sum of squares goes to lane i mod 16 (two vectors), ascending; a masked
-// load's zeros leave a lane as it is.
-#include "kernels/avx2/simd.h"
+// The element-wise kernels; RoPE and fp16 are written for 8 lanes.
+#include "kernels/avx2/floats.h"
 #include "kernels/isa.h"
+#include "kernels/x86/elementwise.h"
 
 namespace tsq::kernels::avx2 {
 namespace {
-
-// y = f(x0, x1) for every vector.
-template <class F>
-void map(const float* x0, const float* x1, std::size_t n, float* y, F f) {
-  std::size_t i = 0;
-  for (; i + kWidth <= n; i += kWidth) {
-    _mm256_storeu_ps(y + i, f(_mm256_loadu_ps(x0 + i), _mm256_loadu_ps(x1 + i)));
-  }
-  if (i < n) {
-    const __m256i m = first_lanes(n - i);
-    _mm256_maskstore_ps(y + i, m, f(_mm256_maskload_ps(x0 + i, m), _mm256_maskload_ps(x1 + i, m)));
-  }
-}
 
 void rotate_pairs(float* x, const float* cos, const float* sin, std::size_t pairs) {
   std::size_t i = 0;
@@ -54,16 +39,11 @@ void rotate_halves(float* x, const float* cos, const float* sin, std::size_t pai
 }  // namespace
 
 void rms_norm(const float* x, const float* w, std::size_t n, float eps, float* y) noexcept {
-  __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-  for (std::size_t i = 0; i < n; i += kWidth) {
-    const __m256 v = _mm256_maskload_ps(x + i, first_lanes(n - i));
-    __m256& lanes = sum[i / kWidth % 2];
-    lanes = _mm256_fmadd_ps(v, v, lanes);
-  }
-  const float mean = reduce_lanes(sum[0], sum[1]) / static_cast<float>(n);
-  const __m256 inv = _mm256_set1_ps(1.0F / __builtin_sqrtf(mean + eps));
-  map(x, w, n, y,
-      [inv](__m256 v, __m256 weight) { return _mm256_mul_ps(_mm256_mul_ps(v, inv), weight); });
+  rms_norm_row(x, w, n, eps, y);
+}
+
+void silu_mul(const float* gate, const float* up, std::size_t n, float* y) noexcept {
+  silu_mul_row(gate, up, n, y);
 }
 
 void rope(float* x, const float* cos, const float* sin, std::size_t pairs, bool neox) noexcept {
@@ -74,22 +54,14 @@ void rope(float* x, const float* cos, const float* sin, std::size_t pairs, bool 
   }
 }
 
-void silu_mul(const float* gate, const float* up, std::size_t n, float* y) noexcept {
-  map(gate, up, n, y, [](__m256 v, __m256 u) {
-    const __m256 e = exp_f32(_mm256_xor_ps(v, _mm256_set1_ps(-0.0F)));
-    return _mm256_mul_ps(_mm256_div_ps(v, _mm256_add_ps(_mm256_set1_ps(1.0F), e)), u);
-  });
-}
-
 void sigmoid_mul(const float* gate, const float* x, std::size_t n, float* y) noexcept {
-  map(gate, x, n, y, [](__m256 g, __m256 v) {
-    const __m256 e = exp_f32(_mm256_xor_ps(g, _mm256_set1_ps(-0.0F)));
-    return _mm256_div_ps(v, _mm256_add_ps(_mm256_set1_ps(1.0F), e));
-  });
+  sigmoid_mul_row(gate, x, n, y);
 }
 
 void add(const float* x, std::size_t n, float* y) noexcept {
-  map(y, x, n, y, [](__m256 a, __m256 b) { return _mm256_add_ps(a, b); });
+  for_vectors(n, [&](std::size_t i, auto lanes) {
+    store(y + i, lanes, kernels::add(load(y + i, lanes), load(x + i, lanes)));
+  });
 }
 
 void to_f16(const float* x, std::size_t n, std::uint16_t* y) noexcept {
@@ -112,8 +84,6 @@ void from_f16(const std::uint16_t* x, std::size_t n, float* y) noexcept {
   for (; i < n; ++i) y[i] = _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(x[i])));
 }
 
-void exp(const float* x, std::size_t n, float* y) noexcept {
-  map(x, x, n, y, [](__m256 v, __m256) { return exp_f32(v); });
-}
+void exp(const float* x, std::size_t n, float* y) noexcept { exp_row(x, n, y); }
 
 }  // namespace tsq::kernels::avx2

@@ -21,7 +21,7 @@ inline Vector silu(Vector x) {
 }  // namespace
 }  // namespace tsq::kernels
 
-#include "kernels/delta_net.h"
+#include "kernels/x86/delta_net.h"
 
 namespace tsq::kernels::avx512 {
 

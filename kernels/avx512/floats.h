@@ -23,6 +23,10 @@ inline Vec zeros() { return _mm512_setzero_ps(); }
 inline Vec add(Vec a, Vec b) { return _mm512_add_ps(a, b); }
 inline Vec sub(Vec a, Vec b) { return _mm512_sub_ps(a, b); }
 inline Vec mul(Vec a, Vec b) { return _mm512_mul_ps(a, b); }
+inline Vec div(Vec a, Vec b) { return _mm512_div_ps(a, b); }
+inline Vec fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
+inline Vec negate(Vec v) { return _mm512_xor_ps(v, _mm512_set1_ps(-0.0F)); }
+inline float reduce_lanes(const Vec (&lanes)[1]) { return reduce_lanes(lanes[0]); }
 
 // v * (+1 in lanes whose bit h is clear, -1 else) + the partner's value.
 template <int h>

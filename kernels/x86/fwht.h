@@ -8,6 +8,8 @@
 // Registers, of 16: data 8, a sum, in the first pass 3 of inner(), a factor.
 #pragma once
 
+#include "kernels/x86/vectors.h"
+
 namespace tsq::kernels {
 namespace {
 
@@ -15,20 +17,6 @@ constexpr std::size_t kRadix = 8;
 constexpr std::size_t kLeaf = kRadix * kWidth;  // floats that the first pass holds at a time
 constexpr std::size_t kResident = 4096;         // floats that stay in L1
 constexpr std::size_t kDistance = 1024;         // what is fetched begins a block ahead, or this far
-
-template <std::size_t n>
-struct Constant {
-  static constexpr std::size_t value = n;
-};
-
-// f(Constant<0>()), ..., written out: GCC 12 leaves the arrays of a loop in memory.
-template <std::size_t n, class F>
-[[gnu::always_inline]] inline void unroll(F f) {
-  if constexpr (n > 0) {
-    unroll<n - 1>(f);
-    f(Constant<n - 1>());
-  }
-}
 
 // f(Constant<n>()) for an n of 1, 2, 4, ... kMost.
 template <std::size_t kMost, class F>

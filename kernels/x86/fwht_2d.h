@@ -8,21 +8,10 @@
 #pragma once
 
 #include "kernels/x86/fwht.h"
+#include "kernels/x86/vectors.h"
 
 namespace tsq::kernels {
 namespace {
-
-// f(c, lanes) for each vector of a row of n elements; lanes: kWidth as a constant, or the rest.
-template <class F>
-void for_vectors(std::size_t n, F f) {
-  std::size_t c = 0;
-  for (; c + kWidth <= n; c += kWidth) f(c, Constant<kWidth>());
-  if (c < n) f(c, n - c);
-}
-inline Vec load(const float* x, Constant<kWidth>) { return load(x); }
-inline Vec load(const float* x, std::size_t lanes) { return load_first(x, lanes); }
-inline void store(float* x, Constant<kWidth>, Vec v) { store(x, v); }
-inline void store(float* x, std::size_t lanes, Vec v) { store_first(x, lanes, v); }
 
 // The stages between n rows that lie `step` apart.
 template <std::size_t n>
