@@ -46,12 +46,10 @@ struct S34Lut {
                         const std::int8_t* tables, Sums (&sums)[S]) {
     const __m256i low4 = _mm256_set1_epi8(15);
     const __m256i one = _mm256_set1_epi8(1);
-    __m256i signs[S], last[S], l[S], h[S];
+    // The sign of the next quad on top, and never 0: the last quad's own place is taken by a 1.
+    __m256i signs[S], l[S], h[S];
     for (int s = 0; s < S; ++s) {
-      const __m256i bits = load(groups[s] + kSigns + 32 * v);
-      // Of use while they are not 0, which they are not until shifted seven times.
-      signs[s] = _mm256_or_si256(bits, one);
-      last[s] = _mm256_or_si256(_mm256_slli_epi16(bits, 7), one);
+      signs[s] = _mm256_or_si256(load(groups[s] + kSigns + 32 * v), one);
       l[s] = h[s] = _mm256_setzero_si256();
     }
     for (std::size_t i = 0; i < 4; ++i) {
@@ -62,12 +60,15 @@ struct S34Lut {
           const __m256i pair = load(groups[s] + P::kLineBytes + 32 * (4 * v + i));
           const __m256i nibbles =
               _mm256_and_si256(k == 0 ? pair : _mm256_srli_epi16(pair, 4), low4);
-          const __m256i sign = i == 3 && k == 1 ? last[s] : signs[s];
+          if (i == 3 && k == 1) {
+            const __m256i bits = load(groups[s] + kSigns + 32 * v);
+            signs[s] = _mm256_or_si256(_mm256_slli_epi16(bits, 7), one);
+          }
+          l[s] = _mm256_add_epi8(l[s],
+                                 _mm256_sign_epi8(_mm256_shuffle_epi8(l_table, nibbles), signs[s]));
+          h[s] = _mm256_add_epi8(h[s],
+                                 _mm256_sign_epi8(_mm256_shuffle_epi8(h_table, nibbles), signs[s]));
           signs[s] = _mm256_add_epi8(signs[s], signs[s]);
-          l[s] =
-              _mm256_add_epi8(l[s], _mm256_sign_epi8(_mm256_shuffle_epi8(l_table, nibbles), sign));
-          h[s] =
-              _mm256_add_epi8(h[s], _mm256_sign_epi8(_mm256_shuffle_epi8(h_table, nibbles), sign));
           // Left alone, GCC 12 adds up a tree of all eight, most of it in memory.
           __asm__("" : "+x"(l[s]), "+x"(h[s]));
         }
