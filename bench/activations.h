@@ -9,7 +9,8 @@ namespace tsq::bench {
 // n columns of int8, with every form of scale and sum that a matrix may ask for.
 class Q8Columns {
  public:
-  Q8Columns(std::size_t n, std::size_t cols)
+  // In the order that k likes too, if it does.
+  Q8Columns(std::size_t n, std::size_t cols, const kernels::Kernels& k)
       : n_(n),
         cols_(cols),
         q_(n * cols),
@@ -24,6 +25,9 @@ class Q8Columns {
     }
     for (float& scale : scale_.span()) scale = 1 / kTokenScale;
     for (float& scale : token_scale_.span()) scale = kTokenScale;
+    if (k.tile_columns == 0 || n < k.tile_columns) return;
+    tiles_ = Buffer<std::int8_t>(n * cols);
+    k.interleave(q_.data(), n, cols, tiles_.data());
   }
 
   kernels::Q8Matrix view(bool per_token) const {
@@ -33,13 +37,14 @@ class Q8Columns {
             .n = n_,
             .cols = cols_,
             .half_sum = half_sum_.data(),
-            .token_scale = per_token ? token_scale_.data() : nullptr};
+            .token_scale = per_token ? token_scale_.data() : nullptr,
+            .tiles = tiles_.size() == 0 ? nullptr : tiles_.data()};
   }
 
  private:
   static constexpr float kTokenScale = 64;
   std::size_t n_, cols_;
-  Buffer<std::int8_t> q_;
+  Buffer<std::int8_t> q_, tiles_;
   Buffer<float> scale_, token_scale_;
   Buffer<std::int32_t> sum_, half_sum_;
 };

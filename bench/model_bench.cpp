@@ -45,7 +45,8 @@ constexpr double kNoise = 0.1;
 class Matrices {
  public:
   explicit Matrices(const format::File& file) {
-    Binder binder(file);
+    const WeightHook none;
+    Binder binder(file, none);
     const bool tied = file.find("output.weight") == nullptr;
     for (const format::TensorRecord& t : file.tensors()) {
       if (t.n_dims != 2 || (!tied && t.name == "token_embd.weight")) continue;
@@ -63,8 +64,8 @@ class Matrices {
       outputs_.emplace_back();
     for (Buffer<float>& y : outputs_)
       if (y.size() < n * most_rows()) y = Buffer<float>(n * most_rows());
-    inputs(n);
-    inputs(1);
+    inputs(k, n);
+    inputs(k, 1);
     return bench::slowest_seconds(threads, Clock::wall, [&](int t) {
       float* const y = outputs_[static_cast<std::size_t>(t)].data();
       for (std::size_t i = 0; i < times * weights_.size(); ++i) {
@@ -93,12 +94,12 @@ class Matrices {
   }
 
   // Makes what every matrix needs of n columns.
-  void inputs(std::size_t n) {
+  void inputs(const Kernels& k, std::size_t n) {
     Inputs& made = inputs_[n];
     for (const Weight& w : weights_) {
       const std::size_t cols = padded_cols(w);
       if (made.contains(cols)) continue;
-      Input input{{n, cols}, Buffer<float>(n * cols)};
+      Input input{{n, cols, k}, Buffer<float>(n * cols)};
       for (float& x : input.f32.span()) x = 0.5f;
       made.emplace(cols, std::move(input));
     }

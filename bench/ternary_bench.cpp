@@ -35,7 +35,7 @@ class Kernel {
       : case_(c),
         gemm_(c.kernels->*c.form.gemm),
         copies_(c.form, c.shape),
-        x_(c.columns, c.shape.cols),
+        x_(c.columns, c.shape.cols, *c.kernels),
         y_(c.columns * c.shape.rows) {}
 
   const Copies& copies() const { return copies_; }

@@ -25,11 +25,18 @@ void grow(Buffer<T>& buffer, std::size_t size) {
 
 }  // namespace
 
+// Whether the kernels want columns in their order, and there are enough of them.
+bool Activations::interleaves(std::size_t n, ActivationForm form) const {
+  return form.quant != ActivationQuant::none && kernels_.tile_columns != 0 &&
+         n >= kernels_.tile_columns;
+}
+
 void Activations::reserve(std::size_t n, std::size_t padded_cols, ActivationForm form) {
   if (form.rotation != nullptr) grow(rotated_, n * padded_cols);
   if (form.quant == ActivationQuant::none) return;
   const std::size_t groups = n * (padded_cols / kernels::kGroup);
   grow(q_, n * padded_cols);
+  if (interleaves(n, form)) grow(tiles_, n * padded_cols);
   grow(scale_, groups);
   grow(sum_, groups);
   if (form.half_sums) grow(half_sum_, groups);
@@ -81,6 +88,14 @@ std::size_t Activations::prepare(ThreadPool& pool, const float* x, std::size_t s
                                   : kernels::F32Matrix{x, stride, n};
   q8_ = {q_.data(), scale_.data(), sum_.data(), n, padded_cols};
   if (form.half_sums) q8_.half_sum = half_sum_.data();
+  if (interleaves(n, form)) {
+    const std::size_t tile = kernels_.tile_columns;
+    pool.parallel_for(n / tile, 1, [&](std::size_t first, std::size_t last) {
+      const std::size_t at = first * tile * padded_cols;
+      kernels_.interleave(q_.data() + at, (last - first) * tile, padded_cols, tiles_.data() + at);
+    });
+    q8_.tiles = tiles_.data();
+  }
   if (form.quant == ActivationQuant::per_token) q8_.token_scale = token_scale_.data();
   if (form.tables != QuadTables::none && n == 1) {
     kernels_.s34_tables(q_.data(), padded_cols, form.tables == QuadTables::stride16,
@@ -92,7 +107,7 @@ std::size_t Activations::prepare(ThreadPool& pool, const float* x, std::size_t s
 
 std::uint64_t Activations::memory_bytes() const {
   return (rotated_.size() + scale_.size() + token_scale_.size()) * sizeof(float) + q_.size() +
-         tables_.size() + (sum_.size() + half_sum_.size()) * sizeof(std::int32_t);
+         tiles_.size() + tables_.size() + (sum_.size() + half_sum_.size()) * sizeof(std::int32_t);
 }
 
 }  // namespace tsq

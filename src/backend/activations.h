@@ -43,9 +43,10 @@ class Activations {
   kernels::Q8Column q8_column(std::size_t t, std::size_t cols, ActivationForm form);
   bool prepare_column(const float* x, std::size_t t, std::size_t cols, std::size_t padded_cols,
                       ActivationForm form);
+  bool interleaves(std::size_t n, ActivationForm form) const;
 
   Buffer<float> rotated_, scale_, token_scale_;
-  Buffer<std::int8_t> q_, tables_;
+  Buffer<std::int8_t> q_, tiles_, tables_;
   Buffer<std::int32_t> sum_, half_sum_;
   kernels::F32Matrix f32_{};
   kernels::Q8Matrix q8_{};
