@@ -25,17 +25,18 @@ inline void start_sums(std::int32_t start, PlaneSums (&sums)[T]) {
   }
 }
 
-// sums[c][t] += codes[t] x[c] for N columns and T vectors; x[c]: the column's 16 activations of the
-// chunk, four for each plane.
+// sums[c][t] += codes[t] x for N columns, `stride` apart, and T vectors; x: the first column's 16
+// activations of the chunk, four for each plane.
 template <int N, int T>
-inline void add_chunk(PlaneSums (&sums)[N][T], Ints (&codes)[T], const std::int8_t* const (&x)[N]) {
+inline void add_chunk(PlaneSums (&sums)[N][T], Ints (&codes)[T], const std::int8_t* x,
+                      std::size_t stride) {
   for (int p = 0; p < 4; ++p) {
     if (p == kPlaneSums) {
       for (int t = 0; t < T; ++t) codes[t] = shift_right_shorts<2 * kPlaneSums % 8>(codes[t]);
     }
     const int plane = p % kPlaneSums;
     Ints xs[N];
-    for (int c = 0; c < N; ++c) xs[c] = broadcast4(x[c] + 4 * p);
+    for (int c = 0; c < N; ++c) xs[c] = broadcast4(x + c * stride + 4 * p);
     for (int t = 0; t < T; ++t) {
       const Ints masked = bits_and(codes[t], set_bytes(3 << (2 * plane)));
       for (int c = 0; c < N; ++c) {

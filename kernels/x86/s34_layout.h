@@ -91,8 +91,7 @@ struct S34 {
           for (std::size_t c = 0; c < kS34Chunks; ++c) {
             const auto first = static_cast<std::size_t>(v);
             Ints both[kTogether] = {codes(from[s], c, first), codes(from[s], c, first + 1)};
-            const std::int8_t* const at[1] = {q + 16 * c};
-            add_chunk(dots, both, at);
+            add_chunk(dots, both, q + 16 * c, 0);
           }
           for (int t = 0; t < kTogether; ++t) {
             sums.join(0, s, v + t, Dot::total(dots[0][t].of), from[s], x_scale);

@@ -2,7 +2,8 @@
 //
 // Layout: kernels/scalar/t2.cpp. One column: planes.h; several: tiles.h.
 // Order: one fma a group or half group, ascending, or one int32 a row.
-// Registers, of 16: sums 8, codes 4, masks 2, x 1, temporary 1; of 32: 16, 4, 4, 1, 1.
+// Registers, of 16, two vectors by two columns: sums 8, codes 2, x 2, temporaries 2, masks from
+// memory; of 32, four vectors: sums 16, codes 4, masks 4, x 1, temporary 1.
 #pragma once
 
 #include "kernels/x86/planes.h"
@@ -40,43 +41,45 @@ struct T2 {
     }
   }
 
-  // Vectors [first, first + T) of the blocks' rows, counted on from block to block, times columns
-  // [column, column + N) of part `part` of group g.
-  template <int S, int N, int T, class Sums>
+  // kEach vectors of rows from `first` on of each of kTogether blocks from `stream` on, times
+  // columns [column, column + N) of part `part` of group g.
+  template <int kTogether, int kEach, int N, int S, class Sums>
   static void add_part(const std::uint8_t* const (&from)[S], std::size_t g, std::size_t part,
-                       int first, std::size_t column, const Q8Matrix& x, Sums& sums) {
+                       int stream, int first, std::size_t column, const Q8Matrix& x, Sums& sums) {
+    constexpr int kVectorsTogether = kTogether * kEach;
     constexpr std::size_t kChunks = kT2Chunks / P::kParts;
-    PlaneSums dots[N][T];
-    const std::int8_t* q[N];
-    const std::size_t x_group = column * (x.cols / kGroup) + g;  // of the first column
+    PlaneSums dots[N][kVectorsTogether];
+    const std::size_t x_groups = x.cols / kGroup;
+    const std::size_t x_group = column * x_groups + g;  // of the first column
     for (int c = 0; c < N; ++c) {
-      const std::size_t group = x_group + c * (x.cols / kGroup);
-      start_sums(-part_sum<P::kParts>(x, group, part), dots[c]);
-      q[c] = x.q + group * kGroup + part * (kGroup / P::kParts);
+      start_sums(-part_sum<P::kParts>(x, x_group + c * x_groups, part), dots[c]);
     }
-    const std::uint8_t* at[T];
-    for (int t = 0; t < T; ++t) {
-      at[t] = from[(first + t) / kVectors] + P::kLineBytes + part * kChunks * kPlane +
-              static_cast<std::size_t>((first + t) % kVectors) * kVectorBytes;
+    const std::int8_t* q = x.q + x_group * kGroup + part * (kGroup / P::kParts);
+    const std::uint8_t* at[kTogether];
+    for (int s = 0; s < kTogether; ++s) {
+      at[s] = from[stream + s] + P::kLineBytes + part * kChunks * kPlane +
+              static_cast<std::size_t>(first) * kVectorBytes;
     }
 #pragma GCC unroll 1
-    for (std::size_t chunk = 0; chunk < kChunks; ++chunk) {
-      Ints codes[T];
-      for (int t = 0; t < T; ++t) {
-        if (column == 0 && t * kVectorBytes % 64 == 0) prefetch(at[t]);
-        codes[t] = load(at[t]);
-        at[t] += kPlane;
+    for (std::size_t chunk = 0; chunk < kChunks; ++chunk, q += 16) {
+      Ints codes[kVectorsTogether];
+      for (int s = 0; s < kTogether; ++s) {
+        prefetch_bytes<kEach * kVectorBytes>(at[s]);
+        for (int v = 0; v < kEach; ++v) {
+          codes[s * kEach + v] = load(at[s] + static_cast<std::size_t>(v) * kVectorBytes);
+        }
+        at[s] += kPlane;
       }
-      add_chunk(dots, codes, q);
-      for (int c = 0; c < N; ++c) q[c] += 16;
+      add_chunk(dots, codes, q, x.cols);
     }
-    for (int t = 0; t < T; ++t) {
-      const int s = (first + t) / kVectors;
-      const std::uint8_t* line = from[s] + part * kScaleLine;
-      for (int c = 0; c < N; ++c) {
-        sums.join(static_cast<int>(column) + c, s, (first + t) % kVectors,
-                  Dot::total(dots[c][t].of), line,
-                  set_floats(x.scale[x_group + c * (x.cols / kGroup)]));
+    for (int s = 0; s < kTogether; ++s) {
+      const std::uint8_t* line = from[stream + s] + part * kScaleLine;
+      for (int v = 0; v < kEach; ++v) {
+        for (int c = 0; c < N; ++c) {
+          sums.join(static_cast<int>(column) + c, stream + s, first + v,
+                    Dot::total(dots[c][s * kEach + v].of), line,
+                    set_floats(x.scale[x_group + c * x_groups]));
+        }
       }
     }
   }
@@ -85,8 +88,7 @@ struct T2 {
   template <int S, int kColumns>
   static void gemv(const TernaryMatrix& w, const std::size_t (&blocks)[S], const Q8Matrix& x,
                    Outputs y) {
-    constexpr int kAlone = kVectors == 2 ? 2 * S : 4;  // vectors that pass together: one column
-    constexpr int kTwo = 2;                            // two columns
+    constexpr int kTogether = kVectors == 2 ? S : 1;  // blocks that one column passes together
     ColumnSums<P, S, kColumns> sums(w, blocks);
     const std::uint8_t* from[S];
     for (int s = 0; s < S; ++s) from[s] = row_block(w, blocks[s]);
@@ -96,14 +98,14 @@ struct T2 {
       std::size_t c = 0;
       if constexpr (kColumns > 1) {
         for (; c + 2 <= x.n; c += 2) {
-          for (int v = 0; v < S * kVectors; v += kTwo) {
-            add_part<S, 2, kTwo>(from, g, part, v, c, x, sums);
+          for (int t = 0; t < S * kVectors; t += 2) {
+            add_part<1, 2, 2>(from, g, part, t / kVectors, t % kVectors, c, x, sums);
           }
         }
       }
       if (c < x.n) {
-        for (int v = 0; v < S * kVectors; v += kAlone) {
-          add_part<S, 1, kAlone>(from, g, part, v, c, x, sums);
+        for (int t = 0; t < S * kVectors; t += 2 * kTogether) {
+          add_part<kTogether, 2, 1>(from, g, part, t / kVectors, t % kVectors, c, x, sums);
         }
       }
       if (P::kLines != 0) {

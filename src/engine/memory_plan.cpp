@@ -53,10 +53,12 @@ class Sizes {
   // Made and counted: memory that nobody touches costs nothing.
   std::uint64_t scratch(std::uint64_t context) const {
     const auto batch = static_cast<std::size_t>(std::min<std::uint64_t>(kMaxBatch, context));
-    const auto backend = make_cpu_backend({.kernels = kernels::table(kernels::Isa::scalar),
-                                           .threads = 1,
-                                           .int8 = int8_,
-                                           .max_tokens = batch});
+    const kernels::Kernels* const chosen = kernels::chosen().kernels;
+    const auto backend = make_cpu_backend(
+        {.kernels = chosen != nullptr ? chosen : kernels::table(kernels::Isa::scalar),
+         .threads = 1,
+         .int8 = int8_,
+         .max_tokens = batch});
     const auto state = graph_.new_state(*backend, batch, /*context=*/1);
     const std::uint64_t angles = batch * 2 * graph_.config().rope.frequencies.size();
     return backend->memory_bytes() - per_token_ - this->state() +

@@ -9,7 +9,7 @@ import unittest
 from cli.support import COMMANDS, CliTest
 from tsq_tool import USAGE, finish, start, tsq
 
-LEVELS = "scalar|avx2|avx512"
+LEVELS = "scalar|avx2|avxvnni|avx512"
 
 
 def run(*command, **options):

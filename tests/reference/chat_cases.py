@@ -111,7 +111,7 @@ missing|missing.a|missing['a']|d.missing|d['missing']|d.missing.a|d.a|d['a']|d['
 l[:]|l[1:]|l[:-1]|l[::-1]|l[::2]|l[5:]|l[-2:]|l[2:0:-1]|l[::0]|s[1:4]|s[::-1]|s[-5:]|s[:5]|s[7:]|u[6:8]|u[::-1]|s[10:2:-3]|(1, 2, 3)[1:]|n[1:]|d[1:]|l[none:2]|m[1:] | length|range(10)[2:5] | list|s[true:]
 range(3) | list|range(1, 4) | list|range(5, 0, -2) | list|range(0) | list|range(3, 1) | list|range(2) | length|range(1, 2, 0)|range('a')|range(100001) | length|range(10 ** 9) | length|range(100000) | length|range(4)[1]
 dict(a=1, b=2)|dict({'a': 1}, b=2)|namespace(a=1).a|namespace(a=1).b|namespace().b is defined|namespace({'a': 3}).a|namespace(_a=1)
-raise_exception('no')|strftime_now('%d')
+raise_exception('no')|strftime_now('%%')
 sp.strip()|sp.lstrip()|sp.rstrip()|'xxaxx'.strip('x')|'xyaxy'.strip('yx')|'abc'.lstrip('ab')|'abc'.rstrip('bc')|'\\u2003a\\u00a0'.strip()|'ééa'.lstrip('é')|'a'.strip('')|'aa'.strip('a')|sp.strip(none)
 cs.split(',')|cs.split(',', 1)|cs.rsplit(',', 1)|sp.split()|sp.split(none, 1)|'a b  c d'.rsplit(none, 1)|'a b  c d '.rsplit(maxsplit=2)|''.split()|''.split(',')|'abc'.split('')|'a--b--c'.split('--')|'a</think>b'.split('</think>')[-1]|'a</think>b'.split('</think>')|first|'abc'.split('x')|' a '.split(' ')|'a b'.split(maxsplit=0)|cs.rsplit(',')|cs.split(sep=',')|'a\\u2003b'.split()|'aaa'.rsplit('aa')|' x '.split(maxsplit=0)|' a b '.rsplit(none, 0)
 s.startswith('Hell')|s.startswith(('x', 'H'))|s.startswith('ello', 1)|s.endswith('ld')|s.endswith(('x', 'd'))|s.startswith('')|s.endswith('', 99)|s.startswith('', 99)|s.startswith(['H'])|s.startswith('llo', 2, 4)|s.startswith('ll', 2, 4)|s.startswith(())
