@@ -57,13 +57,13 @@ Result<TokenizerView> tokenizer(std::uint32_t tokens, std::uint32_t text_bytes,
 }
 
 TEST(FormatLimits, Tokenizer) {
-  const std::string most = ", at most 294912 of 3145728 and 524288 are supported";
+  const std::string most = ", at most 294912 of 3145728 and 589824 are supported";
   expect_unsupported(tokenizer(kMaxTokens + 1, 0, 0),
                      "tokenizer: 294913 tokens of 0 bytes and 0 merges" + most);
   expect_unsupported(tokenizer(2, kMaxTextBytes + 1, 0),
                      "tokenizer: 2 tokens of 3145729 bytes and 0 merges" + most);
   expect_unsupported(tokenizer(2, 0, kMaxMerges + 1),
-                     "tokenizer: 2 tokens of 0 bytes and 524289 merges" + most);
+                     "tokenizer: 2 tokens of 0 bytes and 589825 merges" + most);
   // Within them the contents are looked at.
   EXPECT_EQ(tokenizer(kMaxTokens, kMaxTextBytes, 0).error().message(),
             "tokenizer: the last token ends at byte 0 of the text, expected 3145728");

@@ -41,10 +41,10 @@ enum class PreTokenizer : std::uint32_t {
 
 inline constexpr std::uint32_t kNoToken = 0xffffffff;
 
-// Room for the largest vocabularies (Gemma: 262,144 tokens, 514,906 merges), and a bound to the
-// memory that reading one takes.
-inline constexpr std::uint32_t kMaxTokens = 9u << 15;  // 294,912
-inline constexpr std::uint32_t kMaxMerges = 1u << 19;
+// Room for the largest vocabularies (Gemma: 262,144 tokens, up to 580,604 merges), and a bound to
+// the memory that reading one takes.
+inline constexpr std::uint32_t kMaxTokens = 9u << 15;     // 294,912
+inline constexpr std::uint32_t kMaxMerges = 9u << 16;     // 589,824
 inline constexpr std::uint32_t kMaxTextBytes = 3u << 20;  // of all tokens
 
 // A vocabulary as a converter has it.

@@ -85,9 +85,9 @@ Result<void> add_tokenizer(const HfFiles& files, const Json& config, MetadataBui
   checkpoint.vocabulary->nfc = tokenizer->nfc;
   checkpoint.vocabulary->whole_pieces = tokenizer->whole_pieces;
   auto& ends = checkpoint.vocabulary->end_tokens;
-  for (const std::uint32_t id : tokenizer->end_tokens) {
-    if (std::ranges::find(ends, id) == ends.end()) ends.push_back(id);
-  }
+  ends.insert(ends.end(), tokenizer->end_tokens.begin(), tokenizer->end_tokens.end());
+  std::ranges::sort(ends);
+  ends.erase(std::ranges::unique(ends).begin(), ends.end());
   return {};
 }
 

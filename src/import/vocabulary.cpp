@@ -332,11 +332,6 @@ Result<std::uint32_t> read_id(const Metadata& metadata, const char* key, std::si
   return static_cast<std::uint32_t>(*id);
 }
 
-void add_end_token(Vocabulary& vocabulary, std::uint32_t id) {
-  auto& ends = vocabulary.end_tokens;
-  if (id != kNoToken && std::find(ends.begin(), ends.end(), id) == ends.end()) ends.push_back(id);
-}
-
 Result<void> add_special_tokens(Checkpoint& checkpoint, Vocabulary& vocabulary, bool adds_bos) {
   const Metadata& metadata = checkpoint.metadata;
   const std::size_t n = vocabulary.tokens.size();
@@ -357,8 +352,9 @@ Result<void> add_special_tokens(Checkpoint& checkpoint, Vocabulary& vocabulary, 
     if (!id) return id.error();
     *target = *id;
   }
+  auto& ends = vocabulary.end_tokens;
   for (const std::uint32_t id : {vocabulary.eos, end_of_turn, end_of_message}) {
-    add_end_token(vocabulary, id);
+    if (id != kNoToken) ends.push_back(id);
   }
   // Ends of a turn that files often leave out of their keys, and what ends a file to complete,
   // which some of them call user-defined.
@@ -368,9 +364,11 @@ Result<void> add_special_tokens(Checkpoint& checkpoint, Vocabulary& vocabulary, 
     for (std::uint32_t i = 0; i < n; ++i) {
       const bool special = vocabulary.types[i] == TokenType::control ||
                            vocabulary.types[i] == TokenType::user_defined;
-      if (special && vocabulary.tokens[i] == text) add_end_token(vocabulary, i);
+      if (special && vocabulary.tokens[i] == text) ends.push_back(i);
     }
   }
+  std::ranges::sort(ends);
+  ends.erase(std::ranges::unique(ends).begin(), ends.end());
 
   const auto add_bos =
       read_flag(metadata, "tokenizer.ggml.add_bos_token", adds_bos && vocabulary.bos != kNoToken);

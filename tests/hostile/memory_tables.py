@@ -27,7 +27,7 @@ def sentencepiece(g):
     g.set("tokenizer.ggml.scores", ARRAY, many(I8, 20 * MILLION, b"\1"))
 
 
-MOST_TOKENS, MOST_MERGES = 294_912, 524_288
+MOST_TOKENS, MOST_MERGES = 294_912, 589_824
 
 
 def full_vocabulary():
