@@ -167,7 +167,7 @@ TEST(HfTokenizerTest, SpecialTokensByTextOrId) {
   EXPECT_EQ(vocabulary.eos, 4u);
   EXPECT_TRUE(vocabulary.add_bos);
   EXPECT_FALSE(vocabulary.add_eos);
-  EXPECT_EQ(vocabulary.end_tokens, (std::vector<std::uint32_t>{4, 0, 1}));
+  EXPECT_EQ(vocabulary.end_tokens, (std::vector<std::uint32_t>{0, 1, 4}));
 
   folder.generation_config = R"({"eos_token_id": 8})";
   folder.expect_refused(ErrorCode::damaged, "generation_config.json: 'eos_token_id' is 8");

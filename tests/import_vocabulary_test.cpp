@@ -65,8 +65,8 @@ TEST(Vocabulary, HoldsBytesTypesMergesAndIds) {
   EXPECT_EQ(vocabulary.padding, 9u);
   EXPECT_TRUE(vocabulary.add_bos);
   EXPECT_FALSE(vocabulary.add_eos);
-  // eos, then <|endoftext|> by its text; <|eot_id|> is not a control token here.
-  EXPECT_EQ(vocabulary.end_tokens, (std::vector<std::uint32_t>{1, 0}));
+  // eos and <|endoftext|> by its text; <|eot_id|> is not a control token here.
+  EXPECT_EQ(vocabulary.end_tokens, (std::vector<std::uint32_t>{0, 1}));
 }
 
 // A user-defined token is plain text: "Ġa" there is not the bytes that merging "Ġ" and "a" gives.
@@ -115,7 +115,7 @@ TEST(Vocabulary, TheEndsOfQwen35) {
     const auto bytes = file.build();
     const auto checkpoint = parse(bytes);
     ASSERT_TRUE(checkpoint && checkpoint->vocabulary);
-    EXPECT_EQ(checkpoint->vocabulary->end_tokens, (std::vector<std::uint32_t>{2, 0, 4, 5, 6}));
+    EXPECT_EQ(checkpoint->vocabulary->end_tokens, (std::vector<std::uint32_t>{0, 2, 4, 5, 6}));
   }
 }
 
@@ -126,7 +126,7 @@ TEST(Vocabulary, EndsOfTurnsCountOnce) {
   const auto bytes = file.build();
   const auto checkpoint = parse(bytes);
   ASSERT_TRUE(checkpoint && checkpoint->vocabulary);
-  EXPECT_EQ(checkpoint->vocabulary->end_tokens, (std::vector<std::uint32_t>{1, 9, 0}));
+  EXPECT_EQ(checkpoint->vocabulary->end_tokens, (std::vector<std::uint32_t>{0, 1, 9}));
 }
 
 TEST(Vocabulary, KnowsItsPreTokenizers) {
