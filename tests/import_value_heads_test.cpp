@@ -366,6 +366,60 @@ TEST(NextnLayers, AreLeftOut) {
       << checkpoint->warnings[0];
 }
 
+std::vector<std::string> names(const Checkpoint& checkpoint) {
+  std::vector<std::string> all;
+  for (const Tensor& tensor : checkpoint.tensors) all.emplace_back(tensor.name);
+  return all;
+}
+
+GgufBuilder with_trunk_layers(std::uint32_t n, std::uint32_t nextn) {
+  auto file = model();
+  file.set("qwen35.block_count", gguf::u32(n));
+  file.set("qwen35.nextn_predict_layers", gguf::u32(nextn));
+  for (std::uint32_t layer = 1; layer < n; ++layer) {
+    file.add("blk." + std::to_string(layer) + ".attn_norm.weight", gguf::kF32, {kHidden},
+             gguf::f32_bytes(counted(kHidden, 1)));
+  }
+  return file;
+}
+
+TEST(NextnLayers, AFileWithoutThemKeepsItsTrunk) {
+  for (const std::uint32_t nextn : {0u, 1u, 3u}) {
+    auto file = with_trunk_layers(4, nextn);
+    const auto bytes = file.build();
+    const auto checkpoint = parse(bytes);
+    ASSERT_TRUE(checkpoint) << checkpoint.error().message();
+    EXPECT_EQ(names(*checkpoint).size(), file.tensors.size()) << nextn;
+    EXPECT_TRUE(checkpoint->warnings.empty()) << nextn;
+  }
+}
+
+TEST(NextnLayers, BehindACountOfTheTrunkAreLeftOut) {
+  const auto bytes =
+      with_trunk_layers(4, 1)
+          .add("blk.4.attn_norm.weight", gguf::kF32, {1}, gguf::f32_bytes(counted(1, 1)))
+          .add("blk.4.nextn.eh_proj.weight", gguf::kF32, {1}, gguf::f32_bytes(counted(1, 1)))
+          .build();
+  const auto checkpoint = parse(bytes);
+  ASSERT_TRUE(checkpoint) << checkpoint.error().message();
+  EXPECT_EQ(names(*checkpoint).back(), "blk.3.attn_norm.weight");
+}
+
+TEST(NextnLayers, AreNoLayersOfTheTrunk) {
+  auto file = with_trunk_layers(4, 2);
+  file.add("blk.3.nextn.eh_proj.weight", gguf::kF32, {1}, gguf::f32_bytes(counted(1, 1)));
+  const auto with_one = file.build();
+  const auto without_the_last =
+      with_trunk_layers(3, 2).set("qwen35.block_count", gguf::u32(4)).build();
+  for (const auto& bytes : {with_one, without_the_last}) {
+    const auto checkpoint = parse(bytes);
+    ASSERT_FALSE(checkpoint);
+    EXPECT_NE(checkpoint.error().message().find("is 2 of 4 layers, but layer 2 has no 'nextn.*'"),
+              std::string::npos)
+        << checkpoint.error().message();
+  }
+}
+
 TEST(NextnLayers, AreFewerThanAll) {
   const auto bytes = with_nextn().set("qwen35.nextn_predict_layers", gguf::u32(2)).build();
   const auto checkpoint = parse(bytes);

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cinttypes>
 #include <optional>
+#include <set>
 
 #include "base/errorf.h"
 #include "import/blocks.h"
@@ -208,6 +209,26 @@ void drop_unused_rotations(Checkpoint& checkpoint) {
   checkpoint.rotations = std::move(used);
 }
 
+// A file without its prediction layers may count the trunk alone: the last nextn layers are then
+// layers of the trunk.
+Result<std::uint64_t> first_prediction_layer(const Checkpoint& checkpoint, std::uint64_t n_layers,
+                                             std::uint64_t nextn) {
+  std::set<std::uint64_t> predicting, trunk;
+  for (const Tensor& tensor : checkpoint.tensors) {
+    const auto name = parse_layer_name(tensor.name);
+    if (!name || name->layer < n_layers - nextn || name->layer >= n_layers) continue;
+    if (name->part.starts_with("nextn.")) predicting.insert(name->layer);
+    if (name->part == "attn_norm.weight") trunk.insert(name->layer);
+  }
+  for (const std::uint64_t layer : predicting) trunk.erase(layer);
+  if (trunk.empty()) return n_layers - nextn;
+  if (predicting.empty() && trunk.contains(n_layers - 1)) return n_layers;
+  return errorf(ErrorCode::damaged,
+                "key 'qwen35.nextn_predict_layers' is %" PRIu64 " of %" PRIu64
+                " layers, but layer %" PRIu64 " has no 'nextn.*', expected a prediction layer",
+                nextn, n_layers, *trunk.begin());
+}
+
 }  // namespace
 
 Result<void> drop_nextn_layers(Checkpoint& checkpoint) {
@@ -215,6 +236,7 @@ Result<void> drop_nextn_layers(Checkpoint& checkpoint) {
   if (!is_qwen35(checkpoint) || !checkpoint.metadata.find(kNextn)) return {};
   const auto nextn = checkpoint.metadata.require_u64(kNextn);
   if (!nextn) return nextn.error();
+  if (*nextn == 0) return {};
   const auto layers = checkpoint.metadata.require_u64("qwen35.block_count");
   if (!layers) return layers.error();
   if (*nextn >= *layers) {
@@ -222,16 +244,18 @@ Result<void> drop_nextn_layers(Checkpoint& checkpoint) {
                   "key '%s' is %" PRIu64 ", expected fewer than 'qwen35.block_count', %" PRIu64,
                   kNextn, *nextn, *layers);
   }
+  const auto first = first_prediction_layer(checkpoint, *layers, *nextn);
+  if (!first) return first.error();
   const std::size_t dropped = std::erase_if(checkpoint.tensors, [&](const Tensor& tensor) {
     const auto name = parse_layer_name(tensor.name);
-    return name && name->layer >= *layers - *nextn;
+    return name && name->layer >= *first;
   });
   if (dropped == 0) return {};
   drop_unused_rotations(checkpoint);
   checkpoint.warnings.push_back(
-      stringf("%zu tensors of multi-token prediction are left out (the last %" PRIu64 " of %" PRIu64
-              " layers): tsq predicts one token at a time",
-              dropped, *nextn, *layers));
+      stringf("%zu tensors of multi-token prediction are left out (layers from %" PRIu64
+              " on): tsq predicts one token at a time",
+              dropped, *first));
   return {};
 }
 
