@@ -290,6 +290,29 @@ TEST(ValueHeads, WhatDoesNotFitIsRefused) {
        set("qwen35.ssm.conv_kernel", 3),
        ErrorCode::damaged,
        {"'blk.0.ssm_conv1d.weight' has 4 taps, expected 3"}},
+      {"taps without a bound",
+       set("qwen35.ssm.conv_kernel", 1025),
+       ErrorCode::damaged,
+       {"'qwen35.ssm.conv_kernel' is 1025, expected 1 to 1024"}},
+      {"packed taps",
+       [](auto& f) {
+         auto& tensor = f.tensor("blk.0.ssm_conv1d.weight");
+         f.set("qwen35.ssm.conv_kernel", gguf::u32(256));
+         tensor.type = gguf::kTQ2_0;
+         tensor.dims[0] = 256;
+         tensor.data = gguf::some_bytes(kChannels * 66, 1);
+       },
+       ErrorCode::unsupported,
+       {"'blk.0.ssm_conv1d.weight' is TQ2_0, expected F32, F16 or BF16"}},
+      {"a packed vector",
+       [](auto& f) {
+         f.tensors.clear();
+         f.set("qwen35.ssm.time_step_rank", gguf::u32(256));
+         f.set("qwen35.ssm.inner_size", gguf::u32(256));
+         f.add("blk.0.ssm_a", gguf::kTQ2_0, {256}, gguf::some_bytes(66, 1));
+       },
+       ErrorCode::unsupported,
+       {"'blk.0.ssm_a' is TQ2_0, expected F32"}},
       {"inputs of the output",
        [](auto& f) {
          f.tensor("blk.0.ssm_out.weight").dims[0] = kInner / 2;
