@@ -276,5 +276,19 @@ TEST(HfQwen35, OnlyConvolutionsOfOneChannelEachHaveThreeDims) {
   folder.set_weights(file).expect_refused(ErrorCode::damaged, "has 3 dims");
 }
 
+TEST(HfQwen35, ConvolutionsHaveTheirTapsPlainly) {
+  auto folder = image_model();
+  folder.config["text_config"]["linear_conv_kernel_dim"] = 3;
+  folder.expect_refused(ErrorCode::damaged, "conv1d.weight' has 4 taps, expected 3");
+  folder = image_model();
+  folder.config["quantization_config"] = {{"quant_method", "bitnet"}};
+  folder.config["text_config"]["quantization_config"] = {{"quant_method", "bitnet"}};
+  safetensors::Builder file;
+  const std::vector<std::byte> bytes(8 * 128);
+  file.add("model.language_model.layers.0.linear_attn.conv1d.weight", "U8", {8, 128}, bytes);
+  folder.set_weights(file).expect_refused(ErrorCode::unsupported,
+                                          "conv1d.weight' is packed U8, expected F32");
+}
+
 }  // namespace
 }  // namespace tsq

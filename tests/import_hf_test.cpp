@@ -135,6 +135,7 @@ TEST(HfConfigTest, RefusesWhatTheGraphDoesNotHave) {
       {"num_local_experts", "8", "'num_local_experts' is 8"},
       {"sliding_window", "4096", "'sliding_window' is 4096"},
       {"layer_types", "[\"sliding_attention\"]", "'layer_types' is 'sliding_attention'"},
+      {"attn_output_gate", "true", "'attn_output_gate' is true, tsq has no gated attention"},
       {"compression_config", "{}", "'compression_config' is an object"},
       {"quantization_config", "{\"quant_method\":\"gptq\"}",
        "'quantization_config.quant_method' is 'gptq', tsq has 'bitnet'"},
@@ -189,6 +190,7 @@ TEST(HfConfigTest, HarmlessSettingsPass) {
   HfFolder folder;
   for (const auto& [key, value] :
        std::initializer_list<std::pair<const char*, json>>{{"attention_bias", false},
+                                                           {"attn_output_gate", false},
                                                            {"mlp_bias", nullptr},
                                                            {"partial_rotary_factor", 1.0},
                                                            {"num_experts", 0},

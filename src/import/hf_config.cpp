@@ -147,8 +147,11 @@ void refuse_foreign_settings(ObjectReader& config, const HfFamily& family) {
       config.refuse("layer_types", type, "'full_attention' only");
     }
   }
-  if (const auto gate = config.find("attn_output_gate"); gate && gate->as_bool() != true) {
-    config.refuse("attn_output_gate", *gate, "gated attention in this architecture");
+  const auto gate = config.find("attn_output_gate");
+  if (gate && gate->as_bool() != family.gated_delta_net) {
+    config.refuse("attn_output_gate", *gate,
+                  family.gated_delta_net ? "gated attention in this architecture"
+                                         : "no gated attention in this architecture");
   }
   if (const auto compressed = config.find("compression_config")) {
     config.refuse("compression_config", *compressed, "no such compression");
@@ -334,7 +337,7 @@ void add_layer_types(ObjectReader& config, const HfConfig& model, MetadataBuilde
 }
 
 // The sizes of gated DeltaNet layers under GGUF's names for a state space model.
-void add_delta_net(ObjectReader& config, MetadataBuilder& keys) {
+void add_delta_net(ObjectReader& config, HfConfig& model, MetadataBuilder& keys) {
   const std::uint32_t k_heads = config.size_or("linear_num_key_heads", 16);
   const std::uint32_t v_heads = config.size_or("linear_num_value_heads", 32);
   const std::uint64_t inner =
@@ -348,7 +351,9 @@ void add_delta_net(ObjectReader& config, MetadataBuilder& keys) {
     config.fail(errorf(ErrorCode::damaged,
                        "value heads of %" PRIu64 " values in all, expected 1 to 2^32 - 1", inner));
   }
-  keys.add("qwen35.ssm.conv_kernel", config.size_or("linear_conv_kernel_dim", 4));
+  const std::uint32_t taps = config.size_or("linear_conv_kernel_dim", 4);
+  model.conv_taps = taps;
+  keys.add("qwen35.ssm.conv_kernel", taps);
   keys.add("qwen35.ssm.state_size", config.size_or("linear_key_head_dim", 128));
   keys.add("qwen35.ssm.group_count", k_heads);
   keys.add("qwen35.ssm.time_step_rank", v_heads);
@@ -435,7 +440,7 @@ Result<HfConfig> read_hf_config(const Json& json, MetadataBuilder& keys) {
   if (!error) read_rope(config, context, model, keys);
   if (hybrid && !error) {
     add_layer_types(config, model, keys);
-    add_delta_net(config, keys);
+    add_delta_net(config, model, keys);
   }
   if (error) return *error;
   return model;

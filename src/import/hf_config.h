@@ -16,6 +16,7 @@ enum class PackedScale : std::uint8_t { none, multiplies, divides };
 struct HfConfig {
   const HfFamily* family = nullptr;
   std::uint64_t n_layers = 0, n_heads = 0, n_kv_heads = 0, head_dim = 0;
+  std::uint64_t conv_taps = 0;  // of gated DeltaNet
   bool tied_head = false;
   PackedScale packed = PackedScale::none;
   std::vector<float> rope_divisors;  // one a frequency, or none: rope_freqs.weight

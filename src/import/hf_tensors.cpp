@@ -105,7 +105,9 @@ class Tensors {
     if (packed) tensor.activation_quant = format::ActivationQuant::per_token;
     if (const auto shaped = set_shape(source, tensor); !shaped) return shaped;
     tensor.data = source.data;
-    if (model_.family->gated_delta_net) set_values(name, tensor);
+    if (model_.family->gated_delta_net) {
+      if (const auto set = set_values(source, name, tensor); !set) return set;
+    }
     if (const auto ordered = set_row_order(source, name, tensor); !ordered) return ordered;
     if (model_.tied_head && name == "output.weight") return {};
     tensor.name = names_->emplace_back(std::move(name));
@@ -147,13 +149,23 @@ class Tensors {
 
   // What Qwen 3.5 makes of a stored value first: norms multiply by 1 + w, decay is -exp(A_log). The
   // taps of a convolution are turned: a row holds one of every channel.
-  void set_values(std::string_view name, Tensor& tensor) {
+  Result<void> set_values(const SafeTensor& source, std::string_view name, Tensor& tensor) {
     const bool vector = tensor.n_dims == 1;
     const bool taps = !vector && name.ends_with(".ssm_conv1d.weight");
     const bool decay = vector && name.ends_with(".ssm_a");
     const bool norm =
         vector && name.ends_with("norm.weight") && !name.ends_with(".ssm_norm.weight");
-    if (!norm && !taps && !decay) return;
+    if (!norm && !taps && !decay) return {};
+    if (tensor.type == SourceType::packed_u8) {
+      return errorf(ErrorCode::unsupported, "tensor '%s' is packed U8, expected F32, F16 or BF16",
+                    shown(source).c_str());
+    }
+    if (taps && tensor.cols() != model_.conv_taps) {
+      return errorf(ErrorCode::damaged,
+                    "tensor '%s' has %" PRIu64 " taps, expected %" PRIu64
+                    ", linear_conv_kernel_dim of config.json",
+                    shown(source).c_str(), tensor.cols(), model_.conv_taps);
+    }
     const auto rows = static_cast<std::size_t>(tensor.rows());
     const auto cols = static_cast<std::size_t>(tensor.cols());
     std::vector<float> row(cols), values(rows * cols);
@@ -168,6 +180,7 @@ class Tensors {
     tensor.type = SourceType::f32;
     tensor.data = std::as_bytes(std::span(*owned));
     checkpoint_.owned.push_back(owned);
+    return {};
   }
 
   Result<void> set_row_order(const SafeTensor& source, std::string_view name,
