@@ -224,10 +224,10 @@ std::optional<Vocabulary::Merge> read_merge(std::string_view line, IdsByText& id
   const std::size_t space = line.find(' ', 1);
   if (space == std::string_view::npos) return std::nullopt;
   const std::string_view left = line.substr(0, space), right = line.substr(space + 1);
-  const Vocabulary::Merge merge = {ids.find(left), ids.find(right),
-                                   ids.find(std::string(left) + std::string(right))};
-  if (merge.left == kNoToken || merge.right == kNoToken || merge.result == kNoToken)
-    return std::nullopt;
+  Vocabulary::Merge merge = {ids.find(left), ids.find(right), kNoToken};
+  if (merge.left == kNoToken || merge.right == kNoToken) return std::nullopt;
+  merge.result = ids.find(std::string(left).append(right));
+  if (merge.result == kNoToken) return std::nullopt;
   const auto& bytes = vocabulary.tokens;
   if (bytes[merge.left] + bytes[merge.right] != bytes[merge.result]) return std::nullopt;
   return merge;
