@@ -22,6 +22,7 @@
 
 #include "arch/binder.h"
 #include "backend/kernel_views.h"
+#include "base/checked.h"
 #include "bench/activations.h"
 #include "bench/context.h"
 #include "bench/read_bandwidth.h"
@@ -99,7 +100,7 @@ class Matrices {
     for (const Weight& w : weights_) {
       const std::size_t cols = padded_cols(w);
       if (made.contains(cols)) continue;
-      Input input{{n, cols, k}, Buffer<float>(n * cols)};
+      Input input{{n, round_up(cols, kernels::kGroup), k}, Buffer<float>(n * cols)};
       for (float& x : input.f32.span()) x = 0.5f;
       made.emplace(cols, std::move(input));
     }

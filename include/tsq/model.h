@@ -1,9 +1,3 @@
-// Weights that were repacked (Loader::with_repack): how many, their bytes in memory, and what they
-// weigh in the file.
-struct RepackTotals {
-  std::uint64_t tensors = 0, bytes = 0, file_bytes = 0;
-};
-
 // An opened model: what the file holds, shared by any number of sessions.
 #pragma once
 
@@ -16,6 +10,12 @@ struct RepackTotals {
 #include "tsq/tokenizer.h"
 
 namespace tsq {
+
+// Weights that were repacked (Loader::with_repack): how many, their bytes in memory, and what they
+// weigh in the file.
+struct RepackTotals {
+  std::uint64_t tensors = 0, bytes = 0, file_bytes = 0;
+};
 
 // Read-only after load; move-only. It frees the mapping at the end of its scope: sessions and the
 // views it hands out must be gone by then. May be used by many threads.

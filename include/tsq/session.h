@@ -69,7 +69,7 @@ class TSQ_API Session {
   static Result<MemoryPlan> plan(const Model& model, const SessionOptions& options = {});
 
   // Called before each block of a prompt with the tokens done and to do; false cancels. What it
-  // throws passes through append(), which then has appended nothing.
+  // throws passes through append(), which then has appended nothing (a recurrent model: see there).
   using Progress = std::function<bool(std::int32_t done, std::int32_t total)>;
 
   // Appends the tokens and returns logits, valid until the next call: vocab_size floats after the
@@ -84,7 +84,7 @@ class TSQ_API Session {
   std::int32_t position() const;  // tokens in the context
   std::int32_t context() const;   // the most there can be
   std::int32_t threads() const;
-  std::uint64_t memory_bytes() const;  // cache and scratch of this session
+  std::uint64_t memory_bytes() const;  // cache, state and scratch of this session, without marks
 
   // A copy of what was read so far. Errors: out_of_memory.
   Result<Snapshot> snapshot() const;

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <new>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "base/errorf.h"
@@ -104,8 +103,6 @@ Result<Model> load_model(const std::filesystem::path& path, const LoaderOptions&
     return model;
   } catch (const std::bad_alloc&) {
     return Error(ErrorCode::out_of_memory, path.string() + ": no memory to open the model");
-  } catch (const std::system_error& error) {
-    return errorf(ErrorCode::io, "%s: cannot start threads: %s", path.c_str(), error.what());
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <system_error>
 
 #include "backend/kernel_views.h"
 #include "base/checked.h"
@@ -81,7 +83,12 @@ Result<void> RepackedWeights::make(std::optional<std::uint64_t> available, int t
   if (const auto chosen = choose(available); !chosen) return chosen;
   if (totals_.tensors == 0) return {};
   memory_ = AnonymousMemory(totals_.bytes);
-  ThreadPool pool(threads);
+  std::optional<ThreadPool> pool;
+  try {
+    pool.emplace(threads);
+  } catch (const std::system_error& error) {
+    return errorf(ErrorCode::out_of_memory, "cannot start threads: %s", error.what());
+  }
   std::byte* to = memory_.data();
   std::uint64_t done = 0;
   for (Entry& entry : entries_) {
@@ -94,7 +101,7 @@ Result<void> RepackedWeights::make(std::optional<std::uint64_t> available, int t
       if (progress && !progress(done, totals_.bytes))
         return Error(ErrorCode::cancelled, "repacking was cancelled");
       const std::size_t n = std::min(step, blocks - first);
-      pool.parallel_for(n, 4, [&](std::size_t begin, std::size_t end) {
+      pool->parallel_for(n, 4, [&](std::size_t begin, std::size_t end) {
         const auto row = [&](std::size_t block) { return (first + block) * kernels::kRowBlock; };
         kernels::repack(entry.body.form, entry.from, {row(begin), row(end)}, to);
       });
@@ -102,7 +109,8 @@ Result<void> RepackedWeights::make(std::optional<std::uint64_t> available, int t
     }
     to += entry.bytes;
   }
-  if (progress) progress(done, totals_.bytes);
+  if (progress && !progress(done, totals_.bytes))
+    return Error(ErrorCode::cancelled, "repacking was cancelled");
   return {};
 }
 
