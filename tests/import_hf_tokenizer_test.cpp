@@ -226,6 +226,30 @@ TEST(HfTokenizerTest, ChatTemplatesOfEveryPlace) {
   EXPECT_EQ(text(folder), "three");
 }
 
+TEST(HfTokenizerTest, ATemplateThatIsTooLongIsNamedByItsFile) {
+  const std::string text((1u << 20) + 1, 'a');
+  auto folder = small_folder();
+  folder.tokenizer_config = json{{"chat_template", text}}.dump();
+  folder.expect_refused(ErrorCode::unsupported,
+                        "tokenizer_config.json: the chat template has 1048577 bytes");
+  folder.chat_template = text;
+  folder.expect_refused(ErrorCode::unsupported,
+                        "chat_template.jinja: the chat template has 1048577 bytes");
+}
+
+// The limit itself in four tokens, and the 26 bytes of the others.
+TEST(HfTokenizerTest, TokensOfTooMuchText) {
+  json tokenizer = small();
+  for (std::size_t id = 7; id < 11; ++id) {
+    tokenizer["model"]["vocab"][std::to_string(id) +
+                                std::string(format::kMaxTextBytes / 2 - (id < 10 ? 1 : 2), 'a')] =
+        id;
+  }
+  small_folder(tokenizer, 11)
+      .expect_refused(ErrorCode::unsupported,
+                      "tokenizer.json: tokens of 6291482 bytes of text, at most 6291456 are");
+}
+
 struct Case {
   const char *at, *value, *fragment;
 };

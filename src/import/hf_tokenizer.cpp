@@ -17,6 +17,8 @@ namespace {
 using format::TokenType;
 
 constexpr std::size_t kMaxTemplateBytes = 1u << 20;  // those of models have some thousands
+// In GPT-2's alphabet a byte takes up to two.
+constexpr std::uint64_t kMaxTokenBytes = 2 * std::uint64_t{format::kMaxTextBytes};
 
 std::optional<Json> find(const Json& object, const char* key) {
   const auto value = object.find(key);
@@ -278,7 +280,8 @@ Result<void> add_chat_template(const HfTokenizerFiles& files,
   if (text->size() > kMaxTemplateBytes) {
     return errorf(ErrorCode::unsupported,
                   "the chat template has %zu bytes, at most %zu are supported", text->size(),
-                  kMaxTemplateBytes);
+                  kMaxTemplateBytes)
+        .at(files.chat_template ? "chat_template.jinja" : "tokenizer_config.json");
   }
   keys.add("tokenizer.chat_template", *text);
   return {};
@@ -316,6 +319,13 @@ Result<std::string> add_model(const Json& root, Tokens& tokens, const HfTokenize
     if (!read || !read->empty()) return read;
   }
   fill_up(tokens);
+  std::uint64_t bytes = 0;
+  for (const std::string_view text : tokens.texts) bytes += text.size();
+  if (bytes > kMaxTokenBytes) {
+    return errorf(ErrorCode::unsupported,
+                  "tokens of %" PRIu64 " bytes of text, at most %" PRIu64 " are supported", bytes,
+                  kMaxTokenBytes);
+  }
   const auto merges = HfMerges::of(*model);
   if (!merges) return merges.error();
   if (rules.sentencepiece) {
