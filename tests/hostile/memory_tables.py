@@ -31,7 +31,7 @@ MOST_TOKENS, MOST_MERGES = 294_912, 589_824
 
 
 def full_vocabulary():
-    """Tokens and merges as many as there may be, of 3 MB of text: one, two or three of 66 words."""
+    """Tokens as many as there may be and nearly as many merges, of 3 MB of text: one, two or three of 66 words."""
     words = [3 * chr(ord("0") + i) for i in range(66)]
     pairs = [(a, b) for a in words for b in words]
     triples = [(a, b, c) for a, b in pairs for c in words]
@@ -156,7 +156,7 @@ def full_folder(as_text=False, rules=None, **config):
 
 
 def full_folder_of_pads():
-    merge = json.dumps(2 * [10 * "a"]).encode()
+    merge = json.dumps(2 * [8 * "a"]).encode()
     return full_folder() | {"tokenizer.json": bpe(b'"a":0', b",".join(MOST_MERGES * [merge]))}
 
 
