@@ -2,6 +2,7 @@
 // the un-rotated twin.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 

@@ -1,6 +1,7 @@
 // Models of real sizes with random weights, as make_synthetic writes them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "format/probes.h"

@@ -86,8 +86,8 @@ Result<void> add_tokenizer(const HfFiles& files, const Json& config, MetadataBui
   checkpoint.vocabulary->whole_pieces = tokenizer->whole_pieces;
   auto& ends = checkpoint.vocabulary->end_tokens;
   ends.insert(ends.end(), tokenizer->end_tokens.begin(), tokenizer->end_tokens.end());
-  std::ranges::sort(ends);
-  ends.erase(std::ranges::unique(ends).begin(), ends.end());
+  std::sort(ends.begin(), ends.end());
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
   return {};
 }
 

@@ -367,8 +367,8 @@ Result<void> add_special_tokens(Checkpoint& checkpoint, Vocabulary& vocabulary, 
       if (special && vocabulary.tokens[i] == text) ends.push_back(i);
     }
   }
-  std::ranges::sort(ends);
-  ends.erase(std::ranges::unique(ends).begin(), ends.end());
+  std::sort(ends.begin(), ends.end());
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
 
   const auto add_bos =
       read_flag(metadata, "tokenizer.ggml.add_bos_token", adds_bos && vocabulary.bos != kNoToken);
