@@ -110,11 +110,11 @@ def loops_of(following):
         for head in to:
             if dominate[b] is None or head not in dominate[b]:
                 continue
-            body, todo = loops.setdefault(head, {head}), [b]
-            while todo:
-                if (block := todo.pop()) not in body:
+            body, unseen = loops.setdefault(head, {head}), [b]
+            while unseen:
+                if (block := unseen.pop()) not in body:
                     body.add(block)
-                    todo += before[block]
+                    unseen += before[block]
     return list(loops.values())
 
 
