@@ -69,8 +69,8 @@ Result<std::uint64_t> read_shape(Record& record, const Json& entry, std::uint32_
   if (!field) return field.error();
   if (field->kind() != JsonKind::array) return wrong_field(record, "shape", *field, "an array");
   if (field->size() > record.tensor.shape.size()) {
-    return errorf(ErrorCode::unsupported, "tensor '%s' has %zu dims, expected at most 4",
-                  shown(record).c_str(), field->size());
+    return errorf(ErrorCode::unsupported, "tensor '%s' has %zu dims, expected at most %zu",
+                  shown(record).c_str(), field->size(), record.tensor.shape.size());
   }
   std::optional<std::uint64_t> bits = value_bits;
   for (const auto& [key, item] : *field) {

@@ -13,12 +13,16 @@ namespace tsq::importer {
 
 struct SafeTensor {
   std::string_view name;
-  std::string_view dtype;                             // as the format calls it: "BF16"
-  std::uint32_t n_dims = 0;                           // 0: one value
-  std::array<std::uint64_t, 4> shape = {1, 1, 1, 1};  // outermost first; any may be 0
-  std::span<const std::byte> data;                    // at any alignment
+  std::string_view dtype;                   // as the format calls it: "BF16"
+  std::uint32_t n_dims = 0;                 // 0: one value
+  std::array<std::uint64_t, 8> shape = {};  // of its dims, outermost first; any may be 0
+  std::span<const std::byte> data;          // at any alignment
 
-  std::uint64_t values() const { return shape[0] * shape[1] * shape[2] * shape[3]; }
+  std::uint64_t values() const {
+    std::uint64_t n = 1;
+    for (std::uint32_t i = 0; i < n_dims; ++i) n *= shape[i];
+    return n;
+  }
 };
 
 struct Safetensors {
@@ -29,7 +33,7 @@ struct Safetensors {
 // Whatever the bytes, the answer is a list whose every span is readable, or an Error: damaged
 // where the file is cut or contradicts itself (the ranges have to cover the data without a gap or
 // an overlap, and to be as long as shape and dtype say); unsupported for a dtype that the format
-// did not have by 2026, more than 4 dims, or a header over 100 MB.
+// did not have by 2026, more than 8 dims, or a header over 100 MB.
 Result<Safetensors> parse_safetensors(std::span<const std::byte> file);
 
 }  // namespace tsq::importer

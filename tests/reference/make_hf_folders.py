@@ -190,4 +190,5 @@ def main(out):
     save_sentencepiece(out / "tokenizer")
 
 
-main(Path(sys.argv[1]))
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
