@@ -9,6 +9,7 @@
 namespace {
 
 using namespace tsq;
+using gguf::BuiltTensor;
 using gguf::GgufBuilder;
 
 // One small tensor of every type that tsq reads.
@@ -61,6 +62,44 @@ GgufBuilder identity() {
   return file;
 }
 
+// Gated DeltaNet: 2 key heads, 4 value heads of 8, tiled; the second layer predicts further tokens.
+GgufBuilder hybrid() {
+  GgufBuilder file;
+  file.set("general.architecture", gguf::text("qwen35"));
+  file.set("qwen35.block_count", gguf::u32(2));
+  file.set("qwen35.nextn_predict_layers", gguf::u32(1));
+  file.set("qwen35.ssm.group_count", gguf::u32(2));
+  file.set("qwen35.ssm.time_step_rank", gguf::u32(4));
+  file.set("qwen35.ssm.state_size", gguf::u32(4));
+  file.set("qwen35.ssm.inner_size", gguf::u32(32));
+  file.set("qwen35.ssm.conv_kernel", gguf::u32(4));
+  const auto f32s = [&](const char* name, std::vector<std::uint64_t> dims) {
+    std::size_t bytes = 4;
+    for (const std::uint64_t dim : dims) bytes *= static_cast<std::size_t>(dim);
+    file.add(name, gguf::kF32, std::move(dims), gguf::some_bytes(bytes, 7));
+  };
+  file.add("blk.0.attn_qkv.weight", gguf::kQ8_0, {32, 48}, gguf::some_bytes(48 * 34, 8));
+  f32s("blk.0.attn_norm.weight", {4});
+  f32s("blk.0.attn_gate.weight", {4, 32});
+  f32s("blk.0.ssm_alpha.weight", {4, 4});
+  f32s("blk.0.ssm_conv1d.weight", {4, 48});
+  f32s("blk.0.ssm_a", {4});
+  f32s("blk.0.ssm_out.weight", {32, 2});
+  f32s("blk.1.attn_norm.weight", {4});
+  f32s("blk.1.nextn.enorm.weight", {4});
+  return file;
+}
+
+GgufBuilder rotated_hybrid() {
+  GgufBuilder file = rotation();
+  for (const auto& [key, value] : hybrid().keys) file.set(key, value);
+  file.set("prism.hadamard.weight_names", gguf::texts({"blk.0.ssm_out.weight"}));
+  file.set("prism.hadamard.sign_widths", gguf::i32s({4, 32}));
+  file.set("prism.hadamard.sign_values", gguf::i32s(std::vector<std::int32_t>(36, -1)));
+  for (const BuiltTensor& tensor : hybrid().tensors) file.tensors.push_back(tensor);
+  return file;
+}
+
 GgufBuilder vocabulary() {
   GgufBuilder file;
   file.version = 2;
@@ -95,6 +134,8 @@ int main(int argc, char** argv) {
   const std::pair<const char*, GgufBuilder> kInputs[] = {{"types", types()},
                                                          {"rotation", rotation()},
                                                          {"identity", identity()},
+                                                         {"hybrid", hybrid()},
+                                                         {"rotated_hybrid", rotated_hybrid()},
                                                          {"vocabulary", vocabulary()},
                                                          {"part", part()}};
   for (const auto& [name, file] : kInputs) {

@@ -10,6 +10,10 @@ namespace {
 
 using namespace tsq;
 
+std::string as_text(const std::vector<std::byte>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 std::string weights() {
   const std::vector<std::byte> zeros(1024);
   const auto some = [&](std::size_t n) { return std::span(zeros).first(n); };
@@ -22,7 +26,7 @@ std::string weights() {
                         .add("model.layers.1.mlp.down_proj.weight_scale", "F32", {1},
                              std::as_bytes(std::span(&one, 1)))
                         .build();
-  return {reinterpret_cast<const char*>(file.data()), file.size()};
+  return as_text(file);
 }
 
 constexpr char kSentencePiece[] =
@@ -50,6 +54,8 @@ int main(int argc, char** argv) {
            std::string(
                R"({"bos_token":{"content":"<s>"},"eos_token":"c","add_bos_token":true,)"
                R"("eos_token_id":[1],"chat_template":[{"name":"default","template":"x"}]})")},
+      {"hybrid_weights", fuzz::kHybridWeights + as_text(fuzz::hybrid_weights())},
+      {"hybrid_config", fuzz::kHybridConfig + std::string(fuzz::kHybridSoundConfig)},
       {"deep", fuzz::kConfig + std::string(5000, '[')},
   };
   for (const auto& [name, text] : kInputs) {

@@ -50,6 +50,29 @@ void vocabulary() {
   write("vocabulary", "no-bytes", std::string{2, 0} + tokens + merges + ids_and_flags + "ab abc");
 }
 
+void hybrid_metadata() {
+  ByteWriter out;
+  char n_entries = 0;
+  const auto key = [&](std::string_view name, auto value) {
+    write_entry(out, name, value);
+    ++n_entries;
+  };
+  key("general.architecture", "qwen35");
+  for (const char* name : {"embedding_length", "feed_forward_length", "attention.key_length"})
+    key(std::string("qwen35.") + name, std::uint32_t{32});
+  for (const char* name :
+       {"block_count", "attention.head_count", "ssm.group_count", "full_attention_interval"})
+    key(std::string("qwen35.") + name, std::uint32_t{2});
+  key("qwen35.context_length", std::uint32_t{64});
+  key("qwen35.attention.layer_norm_rms_epsilon", 1e-6f);
+  key("qwen35.rope.dimension_count", std::uint32_t{16});
+  for (const char* name : {"conv_kernel", "time_step_rank"})
+    key(std::string("qwen35.ssm.") + name, std::uint32_t{4});
+  key("qwen35.ssm.state_size", std::uint32_t{16});
+  key("qwen35.ssm.inner_size", std::uint32_t{64});
+  write("metadata", "hybrid", n_entries + as_text(out.bytes()));
+}
+
 void metadata() {
   ByteWriter out;
   write_entry(out, "general.architecture", "llama");
@@ -66,6 +89,7 @@ void metadata() {
   write_entry(out, "llama.rope.scaling.original_context_length", std::uint32_t{16});
   write_entry(out, "llama.rope.freq_base", 1e6f);
   write("metadata", "yarn", '\x0c' + as_text(out.bytes()));
+  hybrid_metadata();
   for (const bool nested : {false, true}) {
     ByteWriter array;
     array.write<std::uint64_t>(1);

@@ -21,6 +21,11 @@ const std::vector<std::byte>& sound_weights() {
   return file;
 }
 
+const std::vector<std::byte>& sound_hybrid_weights() {
+  static const std::vector<std::byte> file = fuzz::hybrid_weights();
+  return file;
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -39,6 +44,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case fuzz::kConfig:
       files.config = rest;
+      break;
+    case fuzz::kHybridWeights:
+      files.config = bytes_of(fuzz::kHybridSoundConfig);
+      files.weights[0].bytes = rest;
+      break;
+    case fuzz::kHybridConfig:
+      files.config = rest;
+      files.weights[0].bytes = sound_hybrid_weights();
       break;
     case fuzz::kTokenizer:
       files.tokenizer = rest;
