@@ -10,6 +10,7 @@ import sys
 import unittest
 
 from hostile.gguf_tables import *
+from hostile.hybrid_tables import *
 from hostile.memory_tables import *
 from hostile.path_tables import *
 from hostile.rotation_tables import *
