@@ -97,7 +97,7 @@ struct S34Lut {
       from[s] = row_block(w, blocks[s]);
       for (int v = 0; v < kVectors; ++v) {
         rows[s][v] = P::of_rows(w, blocks[s], v);
-        acc[s][v] = P::Sum::from_y(_mm256_setzero_ps());
+        acc[s][v] = P::Sum::from_memory(_mm256_setzero_ps());
       }
     }
     for (std::size_t g = 0; g < w.cols / kGroup; ++g) {

@@ -11,25 +11,25 @@ void interleave(const std::int8_t* q, std::size_t n, std::size_t cols, std::int8
   }
 }
 
-void panel(const Panel& p, std::size_t first, std::size_t groups, const Q8Matrix& x,
-           const BlockOutputs& y) noexcept {
-  multiply_panel<1, Chain>(p, first, groups, x, y);
+void panel(const Panel& p, const PanelGroups& groups, const Q8Matrix& x,
+           const PanelColumns& columns, const BlockOutputs& y) noexcept {
+  multiply_panel<1, Chain>(p, groups, x, columns, y);
 }
-void panel_half_groups(const Panel& p, std::size_t first, std::size_t groups, const Q8Matrix& x,
-                       const BlockOutputs& y) noexcept {
-  multiply_panel<2, Chain>(p, first, groups, x, y);
+void panel_half_groups(const Panel& p, const PanelGroups& groups, const Q8Matrix& x,
+                       const PanelColumns& columns, const BlockOutputs& y) noexcept {
+  multiply_panel<2, Chain>(p, groups, x, columns, y);
 }
-void panel_whole_rows(const Panel& p, std::size_t first, std::size_t groups, const Q8Matrix& x,
-                      const BlockOutputs& y) noexcept {
-  multiply_panel<1, WholeRow>(p, first, groups, x, y);
+void panel_whole_rows(const Panel& p, const PanelGroups& groups, const Q8Matrix& x,
+                      const PanelColumns& columns, const BlockOutputs& y) noexcept {
+  multiply_panel<1, WholeRow>(p, groups, x, columns, y);
 }
-void panel_f32(const Panel& p, std::size_t first, std::size_t groups, const F32Matrix& x,
-               const BlockOutputs& y) noexcept {
-  multiply_panel<1>(p, first, groups, x, y);
+void panel_f32(const Panel& p, const PanelGroups& groups, const F32Matrix& x,
+               const PanelColumns& columns, const BlockOutputs& y) noexcept {
+  multiply_panel<1>(p, groups, x, columns, y);
 }
-void panel_half_groups_f32(const Panel& p, std::size_t first, std::size_t groups,
-                           const F32Matrix& x, const BlockOutputs& y) noexcept {
-  multiply_panel<2>(p, first, groups, x, y);
+void panel_half_groups_f32(const Panel& p, const PanelGroups& groups, const F32Matrix& x,
+                           const PanelColumns& columns, const BlockOutputs& y) noexcept {
+  multiply_panel<2>(p, groups, x, columns, y);
 }
 
 }  // namespace tsq::kernels::avx512

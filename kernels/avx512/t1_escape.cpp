@@ -71,7 +71,7 @@ struct T1Escape {
       from[s] = row_block(w, blocks[s]);
       for (int h = 0; h < 2; ++h) {
         rows[s][h] = P::of_rows(w, blocks[s], h);
-        acc[s][h] = P::Sum::from_y(_mm512_setzero_ps());
+        acc[s][h] = P::Sum::from_memory(_mm512_setzero_ps());
       }
     }
     for (std::size_t first = 0; first < groups; first += kT1Super) {

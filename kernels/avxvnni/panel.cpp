@@ -4,17 +4,17 @@
 
 namespace tsq::kernels::avxvnni {
 
-void panel(const Panel& p, std::size_t first, std::size_t groups, const Q8Matrix& x,
-           const BlockOutputs& y) noexcept {
-  multiply_panel<1, Chain>(p, first, groups, x, y);
+void panel(const Panel& p, const PanelGroups& groups, const Q8Matrix& x,
+           const PanelColumns& columns, const BlockOutputs& y) noexcept {
+  multiply_panel<1, Chain>(p, groups, x, columns, y);
 }
-void panel_half_groups(const Panel& p, std::size_t first, std::size_t groups, const Q8Matrix& x,
-                       const BlockOutputs& y) noexcept {
-  multiply_panel<2, Chain>(p, first, groups, x, y);
+void panel_half_groups(const Panel& p, const PanelGroups& groups, const Q8Matrix& x,
+                       const PanelColumns& columns, const BlockOutputs& y) noexcept {
+  multiply_panel<2, Chain>(p, groups, x, columns, y);
 }
-void panel_whole_rows(const Panel& p, std::size_t first, std::size_t groups, const Q8Matrix& x,
-                      const BlockOutputs& y) noexcept {
-  multiply_panel<1, WholeRow>(p, first, groups, x, y);
+void panel_whole_rows(const Panel& p, const PanelGroups& groups, const Q8Matrix& x,
+                      const PanelColumns& columns, const BlockOutputs& y) noexcept {
+  multiply_panel<1, WholeRow>(p, groups, x, columns, y);
 }
 
 }  // namespace tsq::kernels::avxvnni

@@ -7,14 +7,14 @@
 
 namespace tsq::kernels {
 
-inline constexpr std::size_t kPanelGroups = 5;  // a full super-block of t1
-inline constexpr std::size_t kMaxParts = 2;     // of a group that have scales of their own
+inline constexpr std::size_t kPanelGroups = 10;  // two full super-blocks of t1
+inline constexpr std::size_t kMaxParts = 2;      // of a group that have scales of their own
 
-// Up to five groups of 32 rows, one byte a code: codes[group][input / 4][row][input % 4]. A vector
+// Up to ten groups of 32 rows, one byte a code: codes[group][input / 4][row][input % 4]. A vector
 // of it is one dword of kWidth rows and meets four inputs of a column, broadcast: no sum across
-// lanes. 20 KiB of codes, which stay in L1.
+// lanes. 40 KiB of codes, which the tiles read in order from L2.
 struct Panel {
-  alignas(64) std::uint8_t codes[kPanelGroups][kGroup / 4][4 * kRowBlock];
+  alignas(64) std::uint8_t codes[kPanelGroups][kGroup / 4][kPlane];
   alignas(64) float scales[kPanelGroups * kMaxParts][kRowBlock];
 };
 
@@ -25,10 +25,27 @@ struct BlockOutputs {
   std::size_t rows;  // from the block's first to the matrix' last
 };
 
-// y += panel x for the groups [first, first + groups) of all columns. Between panels the sums rest
-// in y; the matrix' first panel starts them, the last one finishes them.
+// Columns [first, last) of x, and where their sums rest between panels: side by side, where y has
+// them a whole matrix' rows apart and they take each other's place in the caches.
+struct PanelColumns {
+  static constexpr std::size_t kMost = 270;  // a multiple of every kTileColumns
+
+  std::size_t first, last;
+  float* sums;  // [column - first][kRowBlock]
+
+  float* sum(std::size_t column) const { return sums + (column - first) * kRowBlock; }
+};
+
+// Which groups of its rows a panel holds.
+struct PanelGroups {
+  std::size_t first, count;
+  bool end;  // the last of the rows
+};
+
+// y += panel x for some columns. The first panel of the rows starts the sums, the last one finishes
+// them and writes y.
 template <class X>
-using PanelFn = void(const Panel& panel, std::size_t first, std::size_t groups, const X& x,
-                     const BlockOutputs& y) noexcept;
+using PanelFn = void(const Panel& panel, const PanelGroups& groups, const X& x,
+                     const PanelColumns& columns, const BlockOutputs& y) noexcept;
 
 }  // namespace tsq::kernels

@@ -45,18 +45,18 @@ struct S34 {
   }
 
   static void decode(const TernaryMatrix& w, std::size_t block, std::size_t first,
-                     std::size_t groups, Panel& panel) {
+                     std::size_t groups, Panel& panel, std::size_t to) {
     const std::uint8_t* from = row_block(w, block) + first * kGroupBytes;
     for (std::size_t g = 0; g < groups; ++g, from += kGroupBytes) {
       prefetch_bytes<kGroupBytes>(from);
-      P::decode(w, block, from, panel.scales + g * P::kParts);
+      P::decode(w, block, from, panel.scales + (to + g) * P::kParts);
       for (std::size_t v = 0; v < kVectors; ++v) {
         for (std::size_t c = 0; c < kS34Chunks; ++c) {
           const Ints quads = codes(from, c, v);
-          decode_quad<0>(w.stride16, c, quads, panel.codes[g], v * kVectorBytes);
-          decode_quad<1>(w.stride16, c, quads, panel.codes[g], v * kVectorBytes);
-          decode_quad<2>(w.stride16, c, quads, panel.codes[g], v * kVectorBytes);
-          decode_quad<3>(w.stride16, c, quads, panel.codes[g], v * kVectorBytes);
+          decode_quad<0>(w.stride16, c, quads, panel.codes[to + g], v * kVectorBytes);
+          decode_quad<1>(w.stride16, c, quads, panel.codes[to + g], v * kVectorBytes);
+          decode_quad<2>(w.stride16, c, quads, panel.codes[to + g], v * kVectorBytes);
+          decode_quad<3>(w.stride16, c, quads, panel.codes[to + g], v * kVectorBytes);
         }
       }
     }

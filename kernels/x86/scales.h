@@ -15,8 +15,8 @@ inline void prefetch_bytes(const std::uint8_t* from) {
 // How a part's exact dot joins the sum of its row: by an fma ...
 struct Chain {
   using Vector = Floats;
-  static Vector from_y(Floats y) { return y; }
-  static Floats to_y(Vector sum) { return sum; }
+  static Vector from_memory(Floats y) { return y; }
+  static Floats to_memory(Vector sum) { return sum; }
   static Vector join(Vector sum, Ints dot, Floats w_scale, Floats x_scale) {
     return fma(to_floats(dot), mul(w_scale, x_scale), sum);
   }
@@ -25,8 +25,8 @@ struct Chain {
 // ... or as an int32, scaled at the end.
 struct WholeRow {
   using Vector = Ints;
-  static Vector from_y(Floats y) { return as_ints(y); }
-  static Floats to_y(Vector sum) { return as_floats(sum); }
+  static Vector from_memory(Floats y) { return as_ints(y); }
+  static Floats to_memory(Vector sum) { return as_floats(sum); }
   static Vector join(Vector sum, Ints dot, Floats, Floats) { return add_ints(sum, dot); }
   static Floats total(Vector sum, Floats w_scale, const Q8Matrix& x, std::size_t column) {
     return mul(to_floats(sum), div(w_scale, set_floats(x.token_scale[column])));
@@ -72,10 +72,6 @@ inline Lanes lanes_of(const BlockOutputs& y, int v) {
 inline float* place_of(const BlockOutputs& y, std::size_t column, int v) {
   return y.data + column * y.stride + static_cast<std::size_t>(v) * kWidth;
 }
-inline Floats load_outputs(const BlockOutputs& y, std::size_t column, int v) {
-  if (y.rows >= kRowBlock) return load_floats(place_of(y, column, v));
-  return load_floats(place_of(y, column, v), lanes_of(y, v));
-}
 inline void store_outputs(const BlockOutputs& y, std::size_t column, int v, Floats values) {
   if (y.rows >= kRowBlock) return store_floats(place_of(y, column, v), values);
   store_floats(place_of(y, column, v), lanes_of(y, v), values);  // slow on some CPUs
@@ -96,7 +92,7 @@ struct ColumnSums {
     for (int s = 0; s < S; ++s) {
       for (int v = 0; v < kVectors; ++v) {
         rows[s][v] = P::of_rows(w, blocks[s], v);
-        for (int c = 0; c < N; ++c) acc[c][s][v] = P::Sum::from_y(zeros());
+        for (int c = 0; c < N; ++c) acc[c][s][v] = P::Sum::from_memory(zeros());
       }
     }
   }

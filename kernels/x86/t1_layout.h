@@ -20,21 +20,21 @@ struct T1Body {
   }
 
   static void decode(const TernaryMatrix& w, std::size_t block, std::size_t first,
-                     std::size_t groups, Panel& panel) {
+                     std::size_t groups, Panel& panel, std::size_t to) {
     const std::uint8_t* scales =
         row_block(w, block) + t1_super(w.cols / kGroup, first, P::kLines).offset;
     const std::uint8_t* tails = scales + groups * P::kLineBytes;
     const std::uint8_t* body = tails + kT1TailBytes;
     for (std::size_t g = 0; g < groups; ++g, scales += P::kLineBytes) {
       prefetch_bytes<P::kLineBytes>(scales);
-      P::decode(w, block, scales, panel.scales + g * P::kParts);
+      P::decode(w, block, scales, panel.scales + (to + g) * P::kParts);
       for (std::size_t c = 0; c < kT1Chunks; ++c, body += kPlane) {
         prefetch_bytes<kPlane>(body);
         for (std::size_t at = 0; at < kPlane; at += kVectorBytes) {
           Ints digits[5];
           split(load(body + at), digits);
           for (std::size_t d = 0; d < 5; ++d) {
-            store_aligned(panel.codes[g][5 * c + d] + at, digits[d]);
+            store_aligned(panel.codes[to + g][5 * c + d] + at, digits[d]);
           }
         }
       }
@@ -45,7 +45,7 @@ struct T1Body {
         Ints digits[5];
         split(load(tails + at), digits);
         for (std::size_t g = 0; g < groups; ++g) {
-          store_aligned(panel.codes[g][kT1BodyInputs / 4 + t] + at, digits[g]);
+          store_aligned(panel.codes[to + g][kT1BodyInputs / 4 + t] + at, digits[g]);
         }
       }
     }

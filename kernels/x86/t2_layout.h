@@ -24,16 +24,16 @@ struct T2 {
   }
 
   static void decode(const TernaryMatrix& w, std::size_t block, std::size_t first,
-                     std::size_t groups, Panel& panel) {
+                     std::size_t groups, Panel& panel, std::size_t to) {
     const std::uint8_t* from = row_block(w, block) + first * kGroupBytes;
     for (std::size_t g = 0; g < groups; ++g, from += kGroupBytes) {
       prefetch_bytes<kGroupBytes>(from);
-      P::decode(w, block, from, panel.scales + g * P::kParts);
+      P::decode(w, block, from, panel.scales + (to + g) * P::kParts);
       for (std::size_t c = 0; c < kT2Chunks; ++c) {
         for (std::size_t at = 0; at < kPlane; at += kVectorBytes) {
           Ints codes = load(from + P::kLineBytes + c * kPlane + at);
           for (std::size_t p = 0; p < 4; ++p) {
-            store_aligned(panel.codes[g][4 * c + p] + at, bits_and(codes, set_bytes(3)));
+            store_aligned(panel.codes[to + g][4 * c + p] + at, bits_and(codes, set_bytes(3)));
             codes = shift_right_shorts<2>(codes);
           }
         }

@@ -1,7 +1,7 @@
 // The kernels of t2, t1 and s34 on a level, whose dot.h comes before: Layout<P> is an encoding
 // under the scales P (scales.h). Layout::gemv<S, N>(w, blocks, x, y) multiplies S blocks by up to N
-// columns, N being 1 or kFewColumns; Layout::decode(w, block, first, groups, panel) fills a panel;
-// kHalfGroups: it may have two scale lines.
+// columns, N being 1 or kFewColumns; Layout::decode(w, block, first, groups, panel, to) decodes up
+// to kT1Super groups as groups `to` on of a panel; kHalfGroups: it may have two scale lines.
 #pragma once
 
 #include "kernels/x86/scales.h"
@@ -30,13 +30,20 @@ void stream_gemv(const TernaryMatrix& w, RowRange rows, const Q8Matrix& x, Outpu
 template <class Layout, class X>
 void panel_gemm(const TernaryMatrix& w, RowRange rows, const X& x, Outputs y,
                 PanelFn<X>* multiply) {
+  const std::size_t all = w.cols / kGroup;
   Panel panel;
-  for (std::size_t block = rows.first / kRowBlock; block * kRowBlock < rows.last; ++block) {
-    const BlockOutputs out = block_outputs(w, block, y);
-    for (std::size_t first = 0; first < w.cols / kGroup; first += kPanelGroups) {
-      const std::size_t groups = min_size(kPanelGroups, w.cols / kGroup - first);
-      Layout::decode(w, block, first, groups, panel);
-      multiply(panel, first, groups, x, out);
+  alignas(64) float sums[PanelColumns::kMost * kRowBlock];
+  for (std::size_t column = 0; column < x.n; column += PanelColumns::kMost) {
+    const PanelColumns columns = {column, min_size(column + PanelColumns::kMost, x.n), sums};
+    for (std::size_t block = rows.first / kRowBlock; block * kRowBlock < rows.last; ++block) {
+      const BlockOutputs out = block_outputs(w, block, y);
+      for (std::size_t first = 0; first < all; first += kPanelGroups) {
+        const std::size_t count = min_size(kPanelGroups, all - first);
+        for (std::size_t at = 0; at < count; at += kT1Super) {
+          Layout::decode(w, block, first + at, min_size(kT1Super, count - at), panel, at);
+        }
+        multiply(panel, {first, count, first + count == all}, x, columns, out);
+      }
     }
   }
 }

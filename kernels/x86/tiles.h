@@ -20,19 +20,18 @@ constexpr std::size_t kUnroll = 4;  // dwords
 // N columns of a panel's inputs.
 template <int N>
 struct TileColumns {
-  const std::int8_t* q;     // [input / 4][column][4]
-  const std::int8_t* next;  // the same of the next tile, or of this one
-  std::size_t column;       // the first one's
+  const std::int8_t* q;  // [input / 4][column][4]
+  std::size_t column;    // the first one's
   // What sums start from: minus the sum of a part's activations, as codes are weight + 1.
   std::int32_t start[kPanelGroups * kMaxParts][N];
   float scale[kPanelGroups][N];
 };
 
 template <int kParts, int N>
-void start_columns(const Q8Matrix& x, std::size_t first, std::size_t groups, TileColumns<N>& to) {
+void start_columns(const Q8Matrix& x, const PanelGroups& groups, TileColumns<N>& to) {
   for (int c = 0; c < N; ++c) {
-    const std::size_t group = (to.column + c) * (x.cols / kGroup) + first;
-    for (std::size_t g = 0; g < groups; ++g) {
+    const std::size_t group = (to.column + c) * (x.cols / kGroup) + groups.first;
+    for (std::size_t g = 0; g < groups.count; ++g) {
       to.scale[g][c] = x.scale[group + g];
       for (std::size_t part = 0; part < kParts; ++part) {
         to.start[g * kParts + part][c] = Dot::start_bits(-part_sum<kParts>(x, group + g, part));
@@ -49,31 +48,35 @@ void interleave_columns(const std::int8_t* q, std::size_t stride, std::size_t n,
   }
 }
 
+// Vector v of column c of a tile whose sums start at `sums`.
+inline float* sum_of(float* sums, int c, int v) {
+  return sums + static_cast<std::size_t>(c) * kRowBlock + static_cast<std::size_t>(v) * kWidth;
+}
+
 // Two vectors of rows from `vector` on.
 template <int kParts, class Sum, int N>
-void tile(const Panel& panel, int vector, std::size_t first, std::size_t groups,
-          const TileColumns<N>& columns, const Q8Matrix& x, const BlockOutputs& y) {
+void tile(const Panel& panel, int vector, const PanelGroups& groups, const TileColumns<N>& columns,
+          const Q8Matrix& x, float* sums, const BlockOutputs& y) {
   const std::size_t column = columns.column;
+  sums += static_cast<std::size_t>(vector) * kWidth;
   typename Sum::Vector acc[N][kTileVectors];
   for (int c = 0; c < N; ++c) {
     for (int v = 0; v < kTileVectors; ++v) {
-      acc[c][v] = Sum::from_y(first == 0 ? zeros() : load_outputs(y, column + c, vector + v));
+      acc[c][v] = Sum::from_memory(groups.first == 0 ? zeros() : load_floats(sum_of(sums, c, v)));
     }
   }
-  // The next tile's sums; its inputs follow while this one's are read.
-  for (int c = 0; c < N; ++c) fetch(place_of(y, min_size(column + N + c, x.n - 1), vector));
+  if (groups.end) {
+    for (int c = 0; c < N; ++c) fetch(place_of(y, column + c, vector));
+  }
   const std::uint8_t* codes = panel.codes[0][0] + vector * kVectorBytes;
   const std::int8_t* q = columns.q;
-  const std::int8_t* next = columns.next;
-  for (std::size_t i = 0; i < groups * kParts; ++i) {
+  for (std::size_t i = 0; i < groups.count * kParts; ++i) {
     Ints sum[N][kTileVectors];
     for (int c = 0; c < N; ++c) {
       for (int v = 0; v < kTileVectors; ++v) sum[c][v] = set_ints(columns.start[i][c]);
     }
 #pragma GCC unroll 1
     for (std::size_t k = 0; k < kGroup / 4 / kParts; k += kUnroll) {
-      for (std::size_t line = 0; line < kUnroll * 4 * N; line += 64) fetch(next + line);
-      next += kUnroll * 4 * N;
 #pragma GCC unroll 4
       for (std::size_t j = 0; j < kUnroll; ++j, codes += kPlane, q += 4 * N) {
         const Ints low = load_aligned(codes);
@@ -94,65 +97,69 @@ void tile(const Panel& panel, int vector, std::size_t first, std::size_t groups,
       }
     }
   }
-  const bool last = first + groups == x.cols / kGroup;
   for (int v = 0; v < kTileVectors; ++v) {
     const Floats w_scale =
         load_floats(panel.scales[0] + static_cast<std::size_t>(vector + v) * kWidth);
     for (int c = 0; c < N; ++c) {
-      store_outputs(y, column + c, vector + v,
-                    last ? Sum::total(acc[c][v], w_scale, x, column + c) : Sum::to_y(acc[c][v]));
+      if (groups.end) {
+        store_outputs(y, column + c, vector + v, Sum::total(acc[c][v], w_scale, x, column + c));
+      } else {
+        store_floats(sum_of(sums, c, v), Sum::to_memory(acc[c][v]));
+      }
     }
   }
 }
 
 // As many tiles of N columns as fit from `column` on; the column where they end.
 template <int kParts, class Sum, int N>
-std::size_t tiles(const Panel& panel, std::size_t first, std::size_t groups, const Q8Matrix& x,
-                  std::size_t column, const BlockOutputs& y) {
+std::size_t tiles(const Panel& panel, const PanelGroups& groups, const Q8Matrix& x,
+                  std::size_t column, const PanelColumns& all, const BlockOutputs& y) {
   alignas(64) std::int8_t copy[kPanelGroups * kGroup * N];
   const bool as_tiles = N == kTileColumns && x.tiles != nullptr;
-  for (; column + N <= x.n; column += N) {
+  for (; column + N <= all.last; column += N) {
     TileColumns<N> columns;
-    columns.q = columns.next = copy;
+    columns.q = copy;
     columns.column = column;
     if (as_tiles) {
-      columns.q = columns.next = x.tiles + column * x.cols + first * kGroup * N;
-      if (column + 2 * N <= x.n) columns.next += N * x.cols;
+      columns.q = x.tiles + column * x.cols + groups.first * kGroup * N;
     } else {
-      interleave_columns<N>(x.q + column * x.cols + first * kGroup, x.cols, groups * kGroup, copy);
+      interleave_columns<N>(x.q + column * x.cols + groups.first * kGroup, x.cols,
+                            groups.count * kGroup, copy);
     }
-    start_columns<kParts, N>(x, first, groups, columns);
+    start_columns<kParts, N>(x, groups, columns);
     for (int v = 0; v < kVectors; v += kTileVectors) {
-      tile<kParts, Sum, N>(panel, v, first, groups, columns, x, y);
+      tile<kParts, Sum, N>(panel, v, groups, columns, x, all.sum(column), y);
     }
   }
   return column;
 }
 
 template <int kParts, class Sum>
-void multiply_panel(const Panel& panel, std::size_t first, std::size_t groups, const Q8Matrix& x,
-                    const BlockOutputs& y) {
-  std::size_t c = tiles<kParts, Sum, kTileColumns>(panel, first, groups, x, 0, y);
-  if constexpr (kTileColumns > 6) c = tiles<kParts, Sum, 6>(panel, first, groups, x, c, y);
-  c = tiles<kParts, Sum, 4>(panel, first, groups, x, c, y);
-  c = tiles<kParts, Sum, 3>(panel, first, groups, x, c, y);
-  c = tiles<kParts, Sum, 2>(panel, first, groups, x, c, y);
-  tiles<kParts, Sum, 1>(panel, first, groups, x, c, y);
+void multiply_panel(const Panel& panel, const PanelGroups& groups, const Q8Matrix& x,
+                    const PanelColumns& all, const BlockOutputs& y) {
+  static_assert(PanelColumns::kMost % kTileColumns == 0);
+  std::size_t c = tiles<kParts, Sum, kTileColumns>(panel, groups, x, all.first, all, y);
+  if constexpr (kTileColumns > 6) c = tiles<kParts, Sum, 6>(panel, groups, x, c, all, y);
+  c = tiles<kParts, Sum, 4>(panel, groups, x, c, all, y);
+  c = tiles<kParts, Sum, 3>(panel, groups, x, c, all, y);
+  c = tiles<kParts, Sum, 2>(panel, groups, x, c, all, y);
+  tiles<kParts, Sum, 1>(panel, groups, x, c, all, y);
 }
 
 // With f32 activations: one fma chain a row, the weight from its code by a table in a register.
 template <int kParts, int N>
-void tile(const Panel& panel, int vector, std::size_t first, std::size_t groups, const F32Matrix& x,
-          std::size_t column, const BlockOutputs& y) {
+void tile(const Panel& panel, int vector, const PanelGroups& groups, const F32Matrix& x,
+          std::size_t column, float* sums, const BlockOutputs& y) {
+  sums += static_cast<std::size_t>(vector) * kWidth;
   Floats acc[N][kTileVectors];
   for (int c = 0; c < N; ++c) {
     for (int v = 0; v < kTileVectors; ++v) {
-      acc[c][v] = first == 0 ? zeros() : load_outputs(y, column + c, vector + v);
+      acc[c][v] = groups.first == 0 ? zeros() : load_floats(sum_of(sums, c, v));
     }
   }
   const std::uint8_t* codes = panel.codes[0][0] + vector * kVectorBytes;
-  const float* in = x.data + column * x.stride + first * kGroup;
-  for (std::size_t i = 0; i < groups * kParts; ++i) {
+  const float* in = x.data + column * x.stride + groups.first * kGroup;
+  for (std::size_t i = 0; i < groups.count * kParts; ++i) {
     Floats dot[N][kTileVectors];
     for (int c = 0; c < N; ++c) dot[c][0] = dot[c][1] = zeros();
     for (std::size_t k = 0; k < kGroup / 4 / kParts; ++k, codes += kPlane, in += 4) {
@@ -175,28 +182,32 @@ void tile(const Panel& panel, int vector, std::size_t first, std::size_t groups,
   }
   for (int c = 0; c < N; ++c) {
     for (int v = 0; v < kTileVectors; ++v) {
-      store_outputs(y, column + c, vector + v, acc[c][v]);
+      if (groups.end) {
+        store_outputs(y, column + c, vector + v, acc[c][v]);
+      } else {
+        store_floats(sum_of(sums, c, v), acc[c][v]);
+      }
     }
   }
 }
 
 template <int kParts, int N>
-std::size_t tiles(const Panel& panel, std::size_t first, std::size_t groups, const F32Matrix& x,
-                  std::size_t column, const BlockOutputs& y) {
-  for (; column + N <= x.n; column += N) {
+std::size_t tiles(const Panel& panel, const PanelGroups& groups, const F32Matrix& x,
+                  std::size_t column, const PanelColumns& all, const BlockOutputs& y) {
+  for (; column + N <= all.last; column += N) {
     for (int v = 0; v < kVectors; v += kTileVectors) {
-      tile<kParts, N>(panel, v, first, groups, x, column, y);
+      tile<kParts, N>(panel, v, groups, x, column, all.sum(column), y);
     }
   }
   return column;
 }
 
 template <int kParts>
-void multiply_panel(const Panel& panel, std::size_t first, std::size_t groups, const F32Matrix& x,
-                    const BlockOutputs& y) {
-  std::size_t c = tiles<kParts, 4>(panel, first, groups, x, 0, y);
-  c = tiles<kParts, 2>(panel, first, groups, x, c, y);
-  tiles<kParts, 1>(panel, first, groups, x, c, y);
+void multiply_panel(const Panel& panel, const PanelGroups& groups, const F32Matrix& x,
+                    const PanelColumns& all, const BlockOutputs& y) {
+  std::size_t c = tiles<kParts, 4>(panel, groups, x, all.first, all, y);
+  c = tiles<kParts, 2>(panel, groups, x, c, all, y);
+  tiles<kParts, 1>(panel, groups, x, c, all, y);
 }
 
 }  // namespace
