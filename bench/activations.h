@@ -9,7 +9,7 @@ namespace tsq::bench {
 // n columns of int8, with every form of scale and sum that a matrix may ask for.
 class Q8Columns {
  public:
-  // In the order that k likes too, if it does.
+  // In the order that k likes too, and with its tables, if it has such.
   Q8Columns(std::size_t n, std::size_t cols, const kernels::Kernels& k)
       : n_(n),
         cols_(cols),
@@ -25,6 +25,10 @@ class Q8Columns {
     }
     for (float& scale : scale_.span()) scale = 1 / kTokenScale;
     for (float& scale : token_scale_.span()) scale = kTokenScale;
+    if (n == 1 && k.s34_tables != nullptr) {
+      tables_ = Buffer<std::int8_t>(8 * cols);
+      k.s34_tables(q_.data(), cols, false, tables_.data());
+    }
     if (k.tile_columns == 0 || n < k.tile_columns) return;
     tiles_ = Buffer<std::int8_t>(n * cols);
     k.interleave(q_.data(), n, cols, tiles_.data());
@@ -38,13 +42,14 @@ class Q8Columns {
             .cols = cols_,
             .half_sum = half_sum_.data(),
             .token_scale = per_token ? token_scale_.data() : nullptr,
-            .tiles = tiles_.size() == 0 ? nullptr : tiles_.data()};
+            .tiles = tiles_.size() == 0 ? nullptr : tiles_.data(),
+            .tables = tables_.size() == 0 ? nullptr : tables_.data()};
   }
 
  private:
   static constexpr float kTokenScale = 64;
   std::size_t n_, cols_;
-  Buffer<std::int8_t> q_, tiles_;
+  Buffer<std::int8_t> q_, tiles_, tables_;
   Buffer<float> scale_, token_scale_;
   Buffer<std::int32_t> sum_, half_sum_;
 };

@@ -55,6 +55,8 @@ void add_all(bool full) {
     for (const Use& use : kUses) {
       const std::span<const Shape> shapes = full ? std::span(kShapes) : std::span(use.shapes);
       for (const Form& form : forms()) {
+        if (kernels::table(isa)->*form.gemm == nullptr) continue;
+        if (form.one_column && use.columns > 1) continue;
         for (const Shape& shape : shapes) {
           for (const int threads : thread_counts())
             add(use, {form, kernels::table(isa), shape, use.columns, threads});

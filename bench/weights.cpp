@@ -12,6 +12,7 @@
 #include <string>
 
 #include "kernels/layout.h"
+#include "kernels/repack.h"
 
 namespace tsq::bench {
 namespace {
@@ -22,8 +23,9 @@ constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kArenaBytes = std::size_t{3} << 29;
 constexpr std::size_t kLeastBytes = std::size_t{1} << 30;
 
-// Sound weights in every encoding: all four 2-bit planes of a byte hold 0, 1 or 2, any byte is five
-// base-3 digits or a nibble and signs of s34, and as fp16 scales they are finite.
+// Sound weights in every encoding: all four 2-bit planes of a byte hold 0, 1 or 2, any byte up to
+// 242 is five digits of t1 and of its escape form, any at all two nibbles or eight signs of s34,
+// and as fp16 scales they are finite.
 class Arena {
  public:
   Arena() : bytes_(static_cast<std::byte*>(std::aligned_alloc(kHugePage, kArenaBytes)), std::free) {
@@ -49,10 +51,19 @@ class Arena {
   std::unique_ptr<std::byte, decltype(&std::free)> bytes_;
 };
 
+template <PackedForm form>
+std::size_t packed_bytes(std::size_t groups, std::size_t /*lines*/) {
+  return packed_row_block_bytes(form, groups * kGroup, ScaleKind::per_group);
+}
+
 constexpr Form kForms[] = {
-    {"t2", &Kernels::t2_gemm, t2_row_block_bytes, ScaleKind::per_group, false},
-    {"t1", &Kernels::t1_gemm, t1_row_block_bytes, ScaleKind::per_group, false},
-    {"s34", &Kernels::s34_gemm, s34_row_block_bytes, ScaleKind::per_group, false},
+    {"t2", &Kernels::t2_gemm, t2_row_block_bytes, ScaleKind::per_group},
+    {"t1", &Kernels::t1_gemm, t1_row_block_bytes, ScaleKind::per_group},
+    {"t1_escape", &Kernels::t1_escape_gemv, packed_bytes<PackedForm::t1_escape>,
+     ScaleKind::per_group, false, true},
+    {"s34", &Kernels::s34_gemm, s34_row_block_bytes, ScaleKind::per_group},
+    {"s34_lut", &Kernels::s34_lut_gemv, packed_bytes<PackedForm::s34_lut>, ScaleKind::per_group,
+     false, true},
     {"t2_tensor", &Kernels::t2_gemm, t2_row_block_bytes, ScaleKind::per_tensor, true},
 };
 

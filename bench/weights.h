@@ -18,7 +18,8 @@ struct Form {
   kernels::TernaryGemmFn* kernels::Kernels::*gemm;
   std::size_t (*row_block_bytes)(std::size_t groups, std::size_t lines);
   kernels::ScaleKind scale_kind;
-  bool per_token;  // how its activations are quantised
+  bool per_token = false;   // how its activations are quantised
+  bool one_column = false;  // a form made in memory (kernels/repack.h); some levels have no kernel
 };
 std::span<const Form> forms();
 
