@@ -30,8 +30,9 @@ class BenchTest(unittest.TestCase):
             self.assertEqual(name.split("/")[2:4], [one.level, one.shape])
             self.assertIn(f"/threads:{one.threads}/", name)
         uses = [("decode", ""), ("prefill", "")] + [("batch", f", {n} columns") for n in (2, 4, 8)]
+        packed = {"decode t1_escape", "decode s34_lut"}  # only some levels have them
         self.assertEqual(
-            {one.kernel for one in runs},
+            {one.kernel for one in runs} - packed,
             {f"{use} {form}{columns}" for use, columns in uses
              for form in ("t2", "t1", "s34", "t2_tensor")},
         )

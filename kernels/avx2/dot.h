@@ -13,12 +13,8 @@ namespace level = avx2;
 // most 8, so that no pair of products saturates.
 struct Dot {
   static Ints zero() { return _mm256_setzero_si256(); }
-  // Half of `sum` to each.
-  static std::int32_t start_bits(std::int32_t sum) {
-    const std::int32_t low = sum >> 1;
-    return static_cast<std::int32_t>(static_cast<std::uint32_t>(low) & 0xFFFF) |
-           static_cast<std::int32_t>(static_cast<std::uint32_t>(sum - low) << 16);
-  }
+  // The whole sum to the lower one.
+  static std::int32_t start_bits(std::int32_t sum) { return sum & 0xFFFF; }
   // Written out: GCC adds the products of an unrolled loop in an order of its own and spills them.
   static Ints add(Ints sum, Ints codes, Ints x) {
     Ints product;

@@ -12,6 +12,9 @@ inline void prefetch_bytes(const std::uint8_t* from) {
   for (std::size_t at = 0; at < bytes; at += 64) prefetch(from + at);
 }
 
+// Of a loop's counter: GCC would end the loop by comparing an address that it keeps on the stack.
+inline void in_register(std::size_t& counter) { __asm__("" : "+r"(counter)); }
+
 // How a part's exact dot joins the sum of its row: by an fma ...
 struct Chain {
   using Vector = Floats;

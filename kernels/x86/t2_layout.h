@@ -61,7 +61,8 @@ struct T2 {
               static_cast<std::size_t>(first) * kVectorBytes;
     }
 #pragma GCC unroll 1
-    for (std::size_t chunk = 0; chunk < kChunks; ++chunk, q += 16) {
+    for (std::size_t left = kChunks; left != 0; --left, q += 16) {
+      if constexpr (N == 1 && kVectors == 4) in_register(left);
       Ints codes[kVectorsTogether];
       for (int s = 0; s < kTogether; ++s) {
         prefetch_bytes<kEach * kVectorBytes>(at[s]);

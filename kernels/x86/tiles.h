@@ -3,9 +3,8 @@
 //
 // A tile reads its columns dword by dword, four inputs of each, from where Q8Matrix::tiles has them
 // so; columns without such a copy are copied here, once a panel.
-// Overflow: a 16-bit sum starts at most at 8128 from 0 and gets 32 pairs of at most 2 * 2 * 127 a
-// group: 24384 < 2^15.
-// Order: one fma a group or half group, ascending, or one int32 a row.
+// Overflow: a 16-bit sum starts at most at 128 * 127 from 0 and gets 32 pairs of at most 2 * 2 *
+// 127 a group: 32512 < 2^15. Order: one fma a group or half group, ascending, or one int32 a row.
 // Registers for N = 6, of 16: sums 12, codes 2, x 1, product 1; for N = 10, of 32: 20, 2, 1.
 #pragma once
 
@@ -23,18 +22,19 @@ struct TileColumns {
   const std::int8_t* q;  // [input / 4][column][4]
   std::size_t column;    // the first one's
   // What sums start from: minus the sum of a part's activations, as codes are weight + 1.
-  std::int32_t start[kPanelGroups * kMaxParts][N];
-  float scale[kPanelGroups][N];
+  std::int32_t start[N][kPanelGroups * kMaxParts];
+  float scale[N][kPanelGroups];
 };
 
+// Along the groups of a column, as they lie in x: it is done for every panel anew.
 template <int kParts, int N>
 void start_columns(const Q8Matrix& x, const PanelGroups& groups, TileColumns<N>& to) {
   for (int c = 0; c < N; ++c) {
     const std::size_t group = (to.column + c) * (x.cols / kGroup) + groups.first;
+    for (std::size_t g = 0; g < groups.count; ++g) to.scale[c][g] = x.scale[group + g];
     for (std::size_t g = 0; g < groups.count; ++g) {
-      to.scale[g][c] = x.scale[group + g];
       for (std::size_t part = 0; part < kParts; ++part) {
-        to.start[g * kParts + part][c] = Dot::start_bits(-part_sum<kParts>(x, group + g, part));
+        to.start[c][g * kParts + part] = Dot::start_bits(-part_sum<kParts>(x, group + g, part));
       }
     }
   }
@@ -73,7 +73,7 @@ void tile(const Panel& panel, int vector, const PanelGroups& groups, const TileC
   for (std::size_t i = 0; i < groups.count * kParts; ++i) {
     Ints sum[N][kTileVectors];
     for (int c = 0; c < N; ++c) {
-      for (int v = 0; v < kTileVectors; ++v) sum[c][v] = set_ints(columns.start[i][c]);
+      for (int v = 0; v < kTileVectors; ++v) sum[c][v] = set_ints(columns.start[c][i]);
     }
 #pragma GCC unroll 1
     for (std::size_t k = 0; k < kGroup / 4 / kParts; k += kUnroll) {
@@ -93,7 +93,7 @@ void tile(const Panel& panel, int vector, const PanelGroups& groups, const TileC
           load_floats(panel.scales[i] + static_cast<std::size_t>(vector + v) * kWidth);
       for (int c = 0; c < N; ++c) {
         acc[c][v] = Sum::join(acc[c][v], Dot::total(sum[c][v]), w_scale,
-                              set_floats(columns.scale[i / kParts][c]));
+                              set_floats(columns.scale[c][i / kParts]));
       }
     }
   }
