@@ -49,12 +49,19 @@ double Ceiling::speed() const {
   return fastest;
 }
 
-Ceiling::Share Ceiling::share(std::span<const double> speeds) const {
+Ceiling::Share Ceiling::share(std::span<const double> speeds, std::size_t pieces) const {
   Share least{std::numeric_limits<double>::infinity(), 0};
   for (const auto& way : measured_) {
     std::vector<double> ratios;
-    for (std::size_t i = 0; i < speeds.size(); ++i)
-      ratios.push_back(2 * speeds[i] / (way[i] + way[i + 1]));
+    for (std::size_t first = 0; first + pieces <= speeds.size(); first += pieces) {
+      double time = 0, limits = 0;
+      for (std::size_t i = first; i < first + pieces; ++i) {
+        time += 1 / speeds[i];
+        limits += (way[i] + way[i + 1]) / 2;
+      }
+      const auto n = static_cast<double>(pieces);
+      ratios.push_back(n / time / (limits / n));
+    }
     const double best = *std::max_element(ratios.begin(), ratios.end());
     if (const double middle = median(std::move(ratios)); middle < least.median)
       least = {middle, best};

@@ -34,8 +34,9 @@ class Ceiling {
   struct Share {
     double median, best;
   };
-  // Under the way that is, by the median, the hardest to keep up with.
-  Share share(std::span<const double> speeds) const;
+  // Under the way that is, by the median, the hardest to keep up with. A round is `pieces` speeds
+  // in a row, of equal work; what it reached in all is compared to the mean of what is around each.
+  Share share(std::span<const double> speeds, std::size_t pieces = 1) const;
   // From the slowest measurement to the fastest, as a share of the fastest; of each measurement the
   // fastest way counts.
   double moved() const;

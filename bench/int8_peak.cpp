@@ -16,7 +16,7 @@ std::optional<Int8Dot> int8_dot(std::string_view level) {
 #ifdef __x86_64__
 namespace {
 
-constexpr std::size_t kDots = std::size_t{1} << 24;  // of a measurement of one way
+constexpr std::size_t kDots = std::size_t{1} << 23;  // of a measurement of one way
 
 // Not zeros: how fast a multiplier runs can depend on what it is fed.
 struct Operands {

@@ -21,14 +21,17 @@ using namespace tsq::kernels;
 constexpr Clock kClock = Clock::cpu;
 constexpr double kNoise = 0.1;
 
+// A matrix that takes long is multiplied piece by piece, with the ceilings between: some machines
+// change their speed within a tenth of a second.
+constexpr std::size_t kPieces = 8;
+
 void count(benchmark::State& state, const char* name, const Ceiling& ceiling,
-           std::span<const double> speeds) {
-  const Ceiling::Share share = ceiling.share(speeds);
+           std::span<const double> speeds, std::size_t pieces) {
+  const Ceiling::Share share = ceiling.share(speeds, pieces);
   state.counters[name] = share.median;
   state.counters[std::string(name) + "_best"] = share.best;
 }
 
-// Seconds for copies [first, last) of the weights.
 class Kernel {
  public:
   explicit Kernel(const Case& c)
@@ -40,9 +43,13 @@ class Kernel {
 
   const Copies& copies() const { return copies_; }
 
-  double seconds(std::size_t first, std::size_t last) {
+  // For piece `piece` of `pieces` of the rows of copies [first, last) of the weights.
+  double seconds(std::size_t first, std::size_t last, std::size_t piece, std::size_t pieces) {
+    const RowRange part =
+        rows_of(case_.shape.rows, static_cast<int>(piece), static_cast<int>(pieces));
     const double s = slowest_seconds(case_.threads, kClock, [&](int t) {
-      const RowRange rows = rows_of(case_.shape.rows, t, case_.threads);
+      const RowRange own = rows_of(part.last - part.first, t, case_.threads);
+      const RowRange rows = {part.first + own.first, part.first + own.last};
       if (rows.first == rows.last) return;
       for (std::size_t i = first; i < last; ++i)
         gemm_(copies_[i], rows, x_.view(case_.form.per_token), {y_.data(), case_.shape.rows});
@@ -90,26 +97,34 @@ void measure(benchmark::State& state, const Case& c) {
     if (streamed) read.measure(window.next());
     peak.measure();
   };
-  kernel.seconds(0, 1);  // makes the arena, takes the memory of the outputs
-  std::vector<double> gb_s, gop_s;
+  kernel.seconds(0, 1, 0, 1);  // makes the arena, takes the memory of the outputs
+  const std::size_t pieces = streamed ? 1 : kPieces;
+  std::vector<double> gb_s, gop_s, rounds_s;  // speeds of pieces, seconds of rounds
   measure_ceilings();
   for ([[maybe_unused]] auto _ : state) {
-    const std::size_t first = streamed ? 0 : gb_s.size() % kernel.copies().size();
-    const double s = kernel.seconds(first, first + copies);
+    const std::size_t first = streamed ? 0 : rounds_s.size() % kernel.copies().size();
+    double s = 0;
+    for (std::size_t piece = 0; piece < pieces; ++piece) {
+      const double of_piece = kernel.seconds(first, first + copies, piece, pieces);
+      const double n = of_piece * static_cast<double>(pieces) * 1e9;
+      gb_s.push_back(bytes / n);
+      gop_s.push_back(operations / n);
+      measure_ceilings();
+      s += of_piece;
+    }
     state.SetIterationTime(s);
-    gb_s.push_back(bytes / s / 1e9);
-    gop_s.push_back(operations / s / 1e9);
-    measure_ceilings();
+    rounds_s.push_back(s);
   }
-  state.counters["Gweights/s"] = median(gb_s) * weights / bytes;
-  state.counters["GOP/s"] = median(gop_s);
+  const double giga = median(rounds_s) * 1e9;
+  state.counters["Gweights/s"] = weights / giga;
+  state.counters["GOP/s"] = operations / giga;
   state.counters["int8_peak_GOP/s"] = peak.speed();
-  count(state, "of_int8_peak", peak, gop_s);
+  count(state, "of_int8_peak", peak, gop_s, pieces);
   double moved = peak.moved();
   if (streamed) {
-    state.counters["GB/s"] = median(gb_s);
+    state.counters["GB/s"] = bytes / giga;
     state.counters["read_GB/s"] = read.speed();
-    count(state, "of_read_bandwidth", read, gb_s);
+    count(state, "of_read_bandwidth", read, gb_s, pieces);
     moved = std::max(moved, read.moved());
   }
   state.counters["huge_pages"] =

@@ -18,7 +18,8 @@ struct Case {
 };
 
 // With at most this many columns every round goes over 1 GiB of distinct weights or more, and the
-// memory is a limit. With more, a round takes one matrix of those, another one each time.
+// memory is a limit. With more, a round takes one matrix of those, another one each time, in pieces
+// with the ceilings between them.
 inline constexpr std::size_t kMostStreamed = 8;
 
 // Times kRounds rounds and, before, between and after them, what limits them: nine readers of the

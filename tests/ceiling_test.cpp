@@ -39,6 +39,15 @@ TEST(Ceiling, SharesAreOfTheMeasurementsAroundThem) {
   EXPECT_EQ(other.best, 1);
 }
 
+// Two rounds of two pieces: 2 and 6 take as long as 3 and 3, beside limits of 8 and 12.
+TEST(Ceiling, ARoundOfPiecesIsWhatTheyReachTogether) {
+  Ceiling ceiling(1);
+  for (const double speed : {6.0, 10.0, 14.0, 14.0, 14.0}) ceiling.add(std::array{speed});
+  const auto share = ceiling.share(std::array{2.0, 6.0, 7.0, 7.0}, 2);
+  EXPECT_DOUBLE_EQ(share.median, (0.3 + 0.5) / 2);
+  EXPECT_DOUBLE_EQ(share.best, 0.5);
+}
+
 // The fastest way of each measurement counts: 10, 10, 8 and 10.
 TEST(Ceiling, MovesFromItsSlowestMeasurementToItsFastest) {
   Ceiling ceiling(2);
